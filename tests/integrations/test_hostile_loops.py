@@ -163,22 +163,28 @@ class Tokens(torch.nn.Module):
         return self.second(self.first(x).reshape(-1, 2)).reshape(len(x), 4, 3).sum(dim=1)
 
 
-def test_clipping_per_layer_with_several_rows_for_one_record() -> None:
-    engine = PrivacyEngine(accountant=FIXED)
-    module = Tokens()
+def refused_per_layer(
+    accountant: str, module: torch.nn.Module, norms: list[float], match: str, **sampling: Any
+) -> None:
+    """Train with one clipping norm per layer, and expect that the first step is refused."""
+    engine = PrivacyEngine(accountant=accountant)
     module, optimizer, loader = make_private(
         engine,
         module=module,
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
         dataset=data(RECORDS),
-        sample=SAMPLE,
         clipping="per_layer",
         noise_multiplier=NOISE,
-        max_grad_norm=[0.6, 0.8],
+        max_grad_norm=norms,
+        **sampling,
     )
-    with pytest.raises(DrawsAndSteps, match="clipped 64 gradients"):
+    with pytest.raises(DrawsAndSteps, match=match):
         train(module, optimizer, loader)
     assert len(engine.accountant) == 0
+
+
+def test_clipping_per_layer_with_several_rows_for_one_record() -> None:
+    refused_per_layer(FIXED, Tokens(), [0.6, 0.8], "others 64", sample=SAMPLE)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -407,3 +413,235 @@ def test_the_memory_manager_and_the_optimizer_inside() -> None:
             optimizer.original_optimizer.step()
             optimizer.step()
     assert len(engine.accountant) == 0
+
+
+# ---- sums, noise and buffers
+
+
+def test_a_sum_that_is_multiplied_after_clipping(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    clip = optimizer.clip_and_accumulate
+
+    def multiplied() -> None:
+        clip()
+        for parameter in optimizer.params:
+            parameter.summed_grad.data.mul_(100)
+
+    optimizer.clip_and_accumulate = multiplied
+    with pytest.raises(cm.InputError, match="the sum of clipped gradients was changed"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 0
+
+
+def test_noise_that_is_replaced_by_the_sum(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    add = optimizer.add_noise
+
+    def replaced() -> None:
+        raw = [parameter.summed_grad.clone() for parameter in optimizer.params]
+        add()
+        for parameter, found in zip(optimizer.params, raw, strict=True):
+            parameter.grad = found
+
+    optimizer.add_noise = replaced
+    with pytest.raises(cm.InputError, match="the noisy gradient was changed"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 0
+
+
+class RunningMean(torch.nn.Module):
+    """Subtracts the mean of all records so far, or counts its calls."""
+
+    def __init__(self, counts: bool) -> None:
+        super().__init__()
+        self.counts = counts
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.counts:
+            self.calls += 1
+        elif len(x):
+            self.mean.mul_(0.9).add_(0.1 * x.detach().mean(0))
+        return x - self.mean
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_buffers_that_hold_statistics_of_records(counts: bool) -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    module = torch.nn.Sequential(RunningMean(counts), torch.nn.Linear(8, 3))
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        **COMMON,
+    )
+    if counts:
+        train(module, optimizer, loader)
+        assert len(engine.accountant) == 20
+        return
+    with pytest.raises(cm.InputError, match="a buffer of the module changed"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 0
+
+
+class OneRow(torch.nn.Module):
+    """A layer sees one row for the whole batch, so that its gradient is clipped once for all records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift, self.last = torch.nn.Embedding(1, 8), torch.nn.Linear(8, 3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(x + self.shift(torch.zeros(1, dtype=torch.long)))
+
+
+def test_clipping_per_layer_with_one_row_for_all_records() -> None:
+    refused_per_layer(POISSON, OneRow(), [1.0, 1.0], "some weights have 1 gradients", rate=f"{SAMPLE}/{RECORDS}")
+
+
+def test_entries_of_a_history_that_were_changed(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    train(module, optimizer, loader)
+    _, rate, count = engine.accountant.history[0]
+    engine.accountant.history[0] = (50.0, rate, count)
+    with pytest.raises(cm.InputError, match="entries of the history were changed"):
+        engine.get_epsilon(DELTA)
+
+
+# ---- samples that come again, and samples that are chosen
+
+
+def test_samples_that_are_seeded_in_every_pass() -> None:
+    engine = PrivacyEngine(accountant=POISSON)
+    module, optimizer = model()
+    module, optimizer, loader = engine.make_private(
+        module=module,
+        optimizer=optimizer,
+        data_loader=DataLoader(data(RECORDS), batch_size=SAMPLE),
+        noise_generator=torch.Generator().manual_seed(1),
+        **COMMON,
+    )
+    with pytest.raises(DrawsAndSteps, match="the generator of samples was set back"):
+        for _ in range(3):
+            torch.manual_seed(0)  # noise has a generator of its own
+            train(module, optimizer, loader)
+    assert len(engine.accountant) == len(loader)
+
+
+def test_loaders_that_are_thrown_away_until_a_sample_suits() -> None:
+    records = 333  # a number that no other test has
+
+    def again() -> tuple[Any, ...]:
+        engine = PrivacyEngine(accountant=FIXED)
+        module, optimizer = model()
+        return engine, *make_private(
+            engine, module=module, optimizer=optimizer, dataset=data(records), sample=9, steps=3, **COMMON
+        )
+
+    engine, wrapped, accounted, loader = again()
+    train(wrapped, accounted, loader)
+    assert not any("another loader" in caveat for caveat in engine.accountant.caveats)
+    next(iter(again()[3]))
+    engine, wrapped, accounted, loader = again()
+    train(wrapped, accounted, loader)
+    assert any("another loader of as many records" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_an_optimizer_that_is_made_private_twice() -> None:
+    module, optimizer = model()
+    given: dict[str, Any] = {"optimizer": optimizer, "dataset": data(RECORDS), "sample": SAMPLE, **COMMON}
+    make_private(PrivacyEngine(accountant=FIXED), module=module, **given)
+    module.autograd_grad_sample_hooks.clear()
+    del module.autograd_grad_sample_hooks
+    with pytest.raises(cm.InputError, match="this optimizer was made private before"):
+        make_private(PrivacyEngine(accountant=FIXED), module=module, **given)
+
+
+# ---- what else is trained
+
+
+def test_a_plain_step_after_the_last_one_is_a_caveat(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    train(module, optimizer, loader)
+    assert not any("after the last step" in caveat for caveat in engine.accountant.caveats)
+    with torch.no_grad():
+        next(module.parameters()).sub_(0.1)
+    assert any("weights changed after the last step" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_a_weight_outside_of_the_module_is_a_caveat(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    shift = torch.nn.Parameter(torch.zeros(3))
+    plain = torch.optim.SGD([shift], lr=0.1)
+    plain.step()  # before the run
+    batches = iter(loader)
+    step(module, optimizer, next(batches))
+    assert not any("another optimizer" in caveat for caveat in engine.accountant.caveats)
+    features, label = next(batches)
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(module(features) + shift, label).backward()
+    optimizer.step()
+    plain.step()  # raw gradients
+    step(module, optimizer, next(batches))
+    assert any("another optimizer took steps during the run" in caveat for caveat in engine.accountant.caveats)
+    assert any("only weights of the module were watched" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_a_weight_that_is_replaced_in_the_module() -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 3))
+    module[0].requires_grad_(False)
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=torch.optim.SGD(module[1].parameters(), lr=0.1),
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        **COMMON,
+    )
+    frozen = module._module[0]
+
+    def replace(batch: Any) -> None:
+        frozen.weight = torch.nn.Parameter(frozen.weight + batch[0].mean(0), requires_grad=False)
+
+    batches = iter(loader)
+    for _ in range(2):
+        batch = next(batches)
+        step(module, optimizer, batch)
+        assert not any("weights changed" in caveat for caveat in engine.accountant.caveats)
+    replace(batch)
+    assert any("weights changed after the last step" in caveat for caveat in engine.accountant.caveats)
+    step(module, optimizer, next(batches))
+    assert any("weights changed between two steps" in caveat for caveat in engine.accountant.caveats)
+    batch = next(batches)
+    backward(module, optimizer, batch)
+    replace(batch)
+    with pytest.raises(cm.InputError, match="weights changed between a draw and its step"):
+        optimizer.step()
+    assert len(engine.accountant) == 3
+
+
+def test_a_rate_that_is_changed_while_a_sample_is_drawn() -> None:
+    engine, module, optimizer, loader = made(POISSON, ours=False)
+    sampler = loader.batch_sampler.sampler
+    rate, batches = sampler.sample_rate, iter(loader)
+    sampler.sample_rate = 1.0
+    with pytest.raises(cm.InputError, match="the rate of the sampler was"):
+        next(batches)
+    sampler.sample_rate = rate
+    step(module, optimizer, next(iter(loader)))
+    assert len(engine.accountant) == 1
+
+
+def test_a_clipping_norm_that_follows_from_records_is_a_caveat(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    batches = iter(loader)
+    step(module, optimizer, next(batches))
+    assert not any("clipping norm changed" in caveat for caveat in engine.accountant.caveats)
+    backward(module, optimizer, next(batches))
+    optimizer.max_grad_norm = 0.1 + float(next(module.parameters()).grad_sample.norm())
+    optimizer.step()
+    assert any("the clipping norm changed during the run" in caveat for caveat in engine.accountant.caveats)

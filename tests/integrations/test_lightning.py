@@ -59,13 +59,16 @@ def test_lightning_trains(accountant: str, history: Any, tmp_path: Path) -> None
     trainer.fit(module)
     assert engine.accountant.history == [history]
     assert len(engine.accountant) == 40
+    assert not any("another optimizer" in caveat or "changed" in caveat for caveat in engine.accountant.caveats)
     assert float(trainer.callback_metrics["epsilon"]) == pytest.approx(engine.accountant.spent(DELTA)["epsilon"])
 
 
 def test_lightning_stops_at_the_limit(tmp_path: Path) -> None:
     engine, trainer, module = fitted(tmp_path, limit=("1.2", DELTA))
     trainer.fit(module)
-    most = cm.NoisySGD(batch=SAMPLE, records=RECORDS, steps=1, noise_multiplier=2).steps_within("1.2", DELTA)
+    most = cm.NoisySGD(batch=SAMPLE, records=RECORDS, steps=1, noise_multiplier=2).steps_within(
+        epsilon="1.2", delta=DELTA
+    )
     assert len(engine.accountant) == most < 40
 
 

@@ -215,7 +215,7 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         for rank in range(2)
     ]
     for process in started:
-        _, error = process.communicate(timeout=120)
+        _, error = process.communicate(timeout=600)  # for a hang, not for a slow machine
         assert process.returncode == 0, error
     return [json.loads((directory / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
 

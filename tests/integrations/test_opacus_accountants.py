@@ -39,7 +39,7 @@ from tests.integrations.loops import (
 
 def test_a_limit_refuses_before_the_update() -> None:
     engine, module, optimizer, loader = fixed(limit=("0.5", DELTA), steps=100)
-    most = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4).steps_within("0.5", DELTA)
+    most = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4).steps_within(epsilon="0.5", delta=DELTA)
     assert 20 < most < 100
     before: list[float] = []
     with pytest.raises(cm.BudgetRefused, match=f"{most} steps"):

@@ -521,7 +521,9 @@ def test_our_search_for_noise_of_poisson_samples() -> None:
     )
     assert len(loader) == 20
     plan = cm.NoisySGD(batch=16, records=320, steps=60, noise_multiplier=1, sampling="poisson")
-    assert optimizer.noise_multiplier == pytest.approx(float(plan.calibrated(2, DELTA).noise_multiplier), rel=1e-4)
+    assert optimizer.noise_multiplier == pytest.approx(
+        float(plan.calibrated(epsilon=2, delta=DELTA).noise_multiplier), rel=1e-4
+    )
     train(module, optimizer, loader, 3)
     assert 1.99 < engine.get_epsilon(DELTA) <= 2
     laws: list[dict[str, Any]] = [{}, {"sample": 16, "rate": "1/20"}]

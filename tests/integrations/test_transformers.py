@@ -83,6 +83,7 @@ def test_a_trainer_trains(tmp_path: Path) -> None:
     assert logged == sorted(logged)
     assert logged[-1] == engine.accountant.spent(DELTA)["epsilon"]
     seeds = [caveat for caveat in engine.accountant.caveats if "manual_seed" in caveat]
+    assert not any("another optimizer" in caveat for caveat in engine.accountant.caveats)
     assert seeds == []  # the Trainer seeds torch with 42; the noise does not follow that
 
 
@@ -96,7 +97,9 @@ def test_a_trainer_without_the_callback_stops_at_its_second_step(tmp_path: Path)
 def test_a_trainer_stops_at_the_limit(tmp_path: Path) -> None:
     engine, made, _ = trainer(tmp_path, limit=("1.2", DELTA))
     made.train()
-    most = cm.NoisySGD(batch=SAMPLE, records=RECORDS, steps=1, noise_multiplier=2).steps_within("1.2", DELTA)
+    most = cm.NoisySGD(batch=SAMPLE, records=RECORDS, steps=1, noise_multiplier=2).steps_within(
+        epsilon="1.2", delta=DELTA
+    )
     assert 1 < most < 20
     assert len(engine.accountant) == made.state.global_step == most
 
@@ -138,6 +141,7 @@ def test_accelerate_may_prepare_module_and_optimizer() -> None:
             accelerator.backward(torch.nn.functional.cross_entropy(module(x), y))
             optimizer.step()
     assert len(engine.accountant) == 40
+    assert not any("another optimizer" in caveat or "changed" in caveat for caveat in engine.accountant.caveats)
 
 
 def test_a_loader_that_accelerate_prepared_is_refused_at_once() -> None:

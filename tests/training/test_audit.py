@@ -72,11 +72,14 @@ def test_gaussian_curves_that_are_refuted(guesses: int, correct: int, expected: 
         claim = {"epsilons": grid.tolist(), "deltas": np.maximum(deltas, 0).tolist()}
         return audit.greedy_p_value(canaries=1000, guesses=guesses, correct=correct, **claim)
 
-    low, high = 0.2, 4.0
-    for _ in range(12):
-        middle = (low + high) / 2
-        low, high = (middle, high) if p_value(middle) <= 0.05 else (low, middle)
-    assert cm.Gaussian(sigma=1 / low).epsilon(delta=1e-5) == pytest.approx(expected, rel=3e-3)
+    def excess(mu: float, epsilon: float) -> float:
+        return (
+            float(stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu)))
+            - 1e-5
+        )
+
+    smaller, larger = (optimize.brentq(excess, 0.1, 5, args=(expected * (1 + part),)) for part in (-3e-3, 3e-3))
+    assert p_value(smaller) <= 0.05 < p_value(larger)
 
 
 def largest_tail(canaries: int, guesses: int, correct: int, claim: audit.Claim, every_set: bool) -> float:

@@ -38,7 +38,9 @@ def test_integer_shares_are_skellam() -> None:
 
 
 def test_calibration_meets_its_target() -> None:
-    fed = FedAvg(clients=5000, clients_per_round=50, rounds=100, noise_multiplier=1).calibrated(2, "1e-5", digits=3)
+    fed = FedAvg(clients=5000, clients_per_round=50, rounds=100, noise_multiplier=1).calibrated(
+        epsilon=2, delta="1e-5", digits=3
+    )
     assert fed.epsilon("1e-5") <= 2
 
 

@@ -14,7 +14,7 @@ from cumulant.filters.filter import GaussianSum
 from cumulant.training import IndividualBudget
 from cumulant.training.individual import CHUNK
 
-PLAN: dict[str, Any] = {"records": 4, "epsilon": 2, "delta": "1e-6", "noise_multiplier": 1, "clip_norm": 1, "levels": 8}
+PLAN: dict[str, Any] = {"records": 4, "epsilon": 2, "delta": "1e-6", "noise_multiplier": 1, "clip": 1, "levels": 8}
 
 
 def steps_of(budget: IndividualBudget, wanted: list[float]) -> list[int]:
@@ -46,7 +46,7 @@ def test_without_sampling_the_squares_add_up_exactly() -> None:
 
 
 def test_bounds_are_rounded_up_to_levels_and_never_above_the_norm() -> None:
-    budget = IndividualBudget(**PLAN | {"noise_multiplier": 30, "clip_norm": 2}, rate=None)
+    budget = IndividualBudget(**PLAN | {"noise_multiplier": 30, "clip": 2}, rate=None)
     wanted = [0.26, 2.0, 7.0, 0.0]
     assert budget.bounds(wanted).tolist() == [0.5, 2.0, 2.0, 0.0]
 
@@ -151,7 +151,7 @@ def test_noisy_sums() -> None:
         ({"delta": 0}, "delta"),
         ({"delta": 1}, "delta"),
         ({"noise_multiplier": 0}, "noise_multiplier"),
-        ({"clip_norm": math.nan}, "clip_norm"),
+        ({"clip": math.nan}, "clip"),
         ({"rate": 2}, "rate"),
         ({"levels": 0}, "levels"),
         ({"levels": True}, "levels"),

@@ -13,7 +13,8 @@ import pytest
 from scipy import stats
 
 import cumulant as cm
-from cumulant.training import FixedSizeSampler, PoissonSampler
+from cumulant.training import BallsInBinsSampler, CyclicPoissonSampler, FixedSizeSampler, PoissonSampler
+from cumulant.training.shuffled_sampler import ShuffledSampler
 
 KEY = bytes(range(32))
 DRAWS = 60_000
@@ -234,3 +235,46 @@ def test_a_fork_draws_by_a_key_of_its_own() -> None:
 def test_a_slice_that_was_copied_is_refused() -> None:
     with pytest.raises(cm.InputError, match="copies leave the key out"):
         copy.deepcopy(FixedSizeSampler(10, 2, key=KEY, world=2)).draw(0)
+
+
+@pytest.mark.parametrize(
+    ("make", "drawn", "releases"),
+    [
+        (lambda: FixedSizeSampler(100, 5, 10), 10, 30),
+        (lambda: PoissonSampler(100, "1/10", 10), 10, 30),
+        (lambda: BallsInBinsSampler(100, 10), 1, 3),
+        (lambda: ShuffledSampler(100, 10), 1, 3),
+        (lambda: CyclicPoissonSampler(100, "1/2", 10), 1, 3),
+    ],
+)
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_sampler_that_is_set_back_has_drawn_all_the_same(make: Any, drawn: int, releases: int, fresh: bool) -> None:
+    sampler = make()
+    start = sampler.state_dict(secret=not fresh)
+    step = cm.Gaussian.from_clipping(norm=1, noise=2, relation=sampler.law.relation)
+    for again in range(3):
+        if again:
+            sampler.load_state_dict(start)
+        for _ in zip(range(drawn), sampler, strict=False):
+            pass
+    assert sampler.accounted_run(step) == step @ sampler.law * releases
+    resumed = make()
+    resumed.load_state_dict(sampler.state_dict())  # what was set back is part of the state
+    assert resumed.accounted_run(step) == step @ sampler.law * releases
+    assert sampler.accounted_run(step, steps=drawn) == step @ sampler.law * sampler.releases(drawn)
+
+
+def test_draws_that_are_asked_for_by_number_count() -> None:
+    sampler = FixedSizeSampler(100, 5, 10)
+    step = cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
+    with pytest.raises(cm.InputError, match="no draw was handed out yet"):
+        sampler.accounted_run(step)
+    for number in range(7):
+        sampler.draw(number)
+    assert sampler.accounted_run(step) == step @ sampler.law * 7
+    list(sampler)
+    assert sampler.accounted_run(step) == step @ sampler.law * 10
+    resumed = FixedSizeSampler(100, 5, 10)
+    resumed.load_state_dict(sampler.state_dict())
+    list(resumed)
+    assert resumed.accounted_run(step) == step @ sampler.law * 20

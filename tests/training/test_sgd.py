@@ -44,7 +44,7 @@ def test_the_factor_two_is_in_the_run() -> None:
 
 
 def test_numbers_of_the_digits() -> None:
-    fixed = cm.NoisySGD(batch=64, records=1797, steps=84, noise_multiplier=4).guarantee(1e-5)
+    fixed = cm.NoisySGD(batch=64, records=1797, steps=84, noise_multiplier=4).guarantee(delta=1e-5)
     assert fixed.lower is not None
     assert 0.695 < fixed.lower <= fixed.epsilon < 0.7212
     poisson = cm.NoisySGD(batch=64, records=1856, steps=58, noise_multiplier=2, sampling="poisson")  # rate 1/29
@@ -85,18 +85,18 @@ def test_what_each_epoch_has_spent() -> None:
 def test_the_last_epoch_has_the_epsilon_of_the_run(sampling: str) -> None:
     sgd = cm.NoisySGD(batch=64, records=640, epochs="2.5", noise_multiplier=2, sampling=sampling)
     rows = sgd.per_epoch("1e-5")
-    assert rows[-1]["epsilon"] == sgd.epsilon("1e-5") == sgd.guarantee("1e-5").epsilon
+    assert rows[-1]["epsilon"] == sgd.epsilon("1e-5") == sgd.guarantee(delta="1e-5").epsilon
     assert [row["epsilon"] for row in rows] == sorted(row["epsilon"] for row in rows)
 
 
 def test_a_loop_of_whole_passes_has_both_ends_and_a_broken_one_only_the_upper() -> None:
     for sampling in ("shuffled", "balls-in-bins"):
         sgd = cm.NoisySGD(batch=64, records=1797, epochs=1, noise_multiplier=4, sampling=sampling)
-        found = sgd.guarantee(1e-5)
+        found = sgd.guarantee(delta=1e-5)
         assert found.lower is not None
         assert 0 < found.lower <= found.epsilon
         assert sgd.per_epoch(1e-5, method="best")[0]["epsilon_lower"] is None
-        assert replace(sgd, epochs=None, steps=10).guarantee(1e-5).lower is None
+        assert replace(sgd, epochs=None, steps=10).guarantee(delta=1e-5).lower is None
     assert cm.NoisySGD(64, 1797, 4, 1, sampling="shuffled").epsilon(1e-5) < 1.73
     assert cm.NoisySGD(64, 1797, 4, 1, sampling="shuffled").unamplified().epsilon(1e-5) > 1.99
 
@@ -149,7 +149,7 @@ def test_steps_that_fit_and_the_next_that_does_not() -> None:
         ({"steps": 5}, "one of them"),
         ({"noise_multiplier": 0}, "noise_multiplier=0"),
         ({"sampling": "random"}, "fixed-size, poisson"),
-        ({"clip_norm": -1}, "clip_norm"),
+        ({"clip": -1}, "clip"),
     ],
 )
 def test_what_is_wrong_is_refused(changed: dict[str, Any], said: str) -> None:
@@ -178,7 +178,9 @@ def test_a_schedule_is_the_sum_of_its_segments() -> None:
 
 
 def test_a_schedule_is_calibrated_as_a_whole_and_kept_by_a_budget() -> None:
-    sgd = cm.NoisySGD(batch=64, records=1797, noise_multiplier=1, schedule=[(2, 50), (1, 50)]).calibrated(2, 1e-5)
+    sgd = cm.NoisySGD(batch=64, records=1797, noise_multiplier=1, schedule=[(2, 50), (1, 50)]).calibrated(
+        epsilon=2, delta=1e-5
+    )
     assert 1.999 < sgd.epsilon(1e-5) <= 2
     (first, _), (second, _) = sgd.segments
     assert first == 2 * second
@@ -187,7 +189,7 @@ def test_a_schedule_is_calibrated_as_a_whole_and_kept_by_a_budget() -> None:
     with pytest.raises(cm.BudgetRefused):
         budget.allow(sgd)
     within = 1.0001 * sgd.after(70).epsilon(1e-5)
-    assert cm.training.Budget(within, 1e-5).most(sgd) == sgd.steps_within(within, 1e-5) == 70
+    assert cm.training.Budget(within, 1e-5).most(sgd) == sgd.steps_within(epsilon=within, delta=1e-5) == 70
     with pytest.raises(cm.InputError, match="schedule of its own"):
         cm.training.Budget(2, 1e-5, adaptive=True).allow(sgd)
 

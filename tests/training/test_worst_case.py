@@ -13,7 +13,7 @@ from cumulant.training.worst_case import known_order_scores, likelihood_ratio_sc
 
 
 def plan(sampling: str, **changed: Any) -> cm.NoisySGD:
-    given: dict[str, Any] = {"batch": 2, "records": 6, "steps": 3, "noise_multiplier": 2, "clip_norm": 3}
+    given: dict[str, Any] = {"batch": 2, "records": 6, "steps": 3, "noise_multiplier": 2, "clip": 3}
     return cm.NoisySGD(**{**given, "sampling": sampling, **changed})
 
 

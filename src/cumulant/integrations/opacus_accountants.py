@@ -24,10 +24,12 @@ from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import BudgetRefused, InputError, RelationError, shown
 from cumulant.integrations.opacus_loading import Draw, Draws, DrawsAndSteps, account_loader, check_shuffled
 from cumulant.integrations.opacus_steps import (
+    CHANGED_AFTER,
     KNOWN,
     AccountedSteps,
     Weights,
     adapts,
+    check_new,
     processes,
     random_source,
     unwrapped,
@@ -52,6 +54,7 @@ CAVEATS = (
     "noise was added in floating point: the guarantee is for ideal noise",
     "clipping was computed in float32: norms may exceed the bound by rounding",
     "the number of gradients in a step was compared with the records that were drawn for it, not their contents",
+    "only weights of the module were watched: whatever else was trained on these records is not covered",
 )
 PUBLIC_SIZES = "the number of records, the length of the loader and the expected batch size are public"
 ADAPTIVE = (
@@ -68,6 +71,9 @@ LOADER = {"module", "optimizer", "data_loader", "poisson_sampling", "distributed
 
 GIVEN_KEY = "samples came from a key that was given: who knows it knows the samples"
 LOADED_KEY = "samples came from a key that was set after make_private: choosing among keys chooses samples"
+REJECTED = (
+    "another loader of as many records handed out batches before that no step used: choosing loaders chooses samples"
+)
 ANOTHER_ENGINE = "another engine accounted for steps of this module too: its guarantee must be added to this one"
 
 Hook = Callable[[Any], None]
@@ -110,7 +116,7 @@ class Accountant(IAccountant):
         self._used: dict[str, int] = {}  # of every key, the number after the last draw that a step used
         self._sessions: dict[str, int] = {}  # steps of earlier processes that are part of the history
         self._begin_session()
-        self._entries = 0  # steps, or passes, that the history must have
+        self._entries: Counter[tuple[float, float | str]] = Counter()  # steps, or passes, that the history must have
         self._budget: Budget | None = None
         self._budget_limit: Any = None
         self._draws: list[Draws] = []
@@ -142,7 +148,8 @@ class Accountant(IAccountant):
         """Return the caveats: what the guarantee does not cover."""
         open_draws = sum(draws.unused for draws in self._draws)
         left = (f"{open_draws} batches were handed out that no step used",) if open_draws else ()
-        return (*CAVEATS, *self._noticed, *left)
+        later = (CHANGED_AFTER,) if self.taken and self._weights.weights_changed() else ()
+        return (*CAVEATS, *self._noticed, *left, *later)
 
     # ---- what ran
 
@@ -161,10 +168,14 @@ class Accountant(IAccountant):
     def _whole_history(self) -> tuple[tuple[float, float | str, int], ...]:
         """Return the history; InputError if steps are missing from it."""
         with self._lock:
-            if _total_steps(self.history) < self._entries:
+            if _total_steps(self.history) < self._entries.total():
                 raise InputError(
-                    f"the history has {_total_steps(self.history)} entries, but {self._entries} were accounted: steps were "
-                    "removed from it, and they still count. Use a new engine for a new run"
+                    f"the history has {_total_steps(self.history)} entries, but {self._entries.total()} were accounted: steps "
+                    "were removed from it, and they still count. Use a new engine for a new run"
+                )
+            if self._entries - _counted(self.history):
+                raise InputError(
+                    "entries of the history were changed, and what ran still counts. Use a new engine for a new run"
                 )
             return tuple(self.history)
 
@@ -235,7 +246,7 @@ class Accountant(IAccountant):
                 self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
             else:
                 self.history.append((noise, sample_rate, 1))
-            self._entries += 1
+            self._entries[noise, sample_rate] += 1
             self._count_step()
 
     def _count_step(self) -> None:
@@ -306,16 +317,15 @@ class Accountant(IAccountant):
             raise InputError(RANDOM_ROWS)
         if not isinstance(caller["module"], torch.nn.Module):
             raise InputError(UNWATCHED)
+        check_new(caller["optimizer"])
         loader, optimizer, law = caller["data_loader"], caller["optimizer"], self.law
         rate = self._stock(caller, sample_rate) if law is None else self.text(law)
         world = 1 if law is None else law.world
         if processes() != world:
             raise InputError(unwrapped(processes()))
         self.records = len(loader.dataset)
-        drawn_rate = getattr(loader.batch_sampler, "sample_rate", None)
         drawn_by_torch = getattr(loader.batch_sampler, "generator", None) if law is None else None
-        source = loader.batch_sampler
-        draws = account_loader(loader, once=law is None and not self.per_step)
+        draws = account_loader(loader, once=law is None and not self.per_step, fresh=self.secret_samples)
         inner = getattr(caller["module"], "_module", caller["module"])
         siblings = _ACCOUNTANTS.setdefault(inner, [])
         siblings.append(weakref.ref(self))
@@ -340,10 +350,7 @@ class Accountant(IAccountant):
                 )
             if not self.adaptive and adapts(optimizer):
                 raise InputError(ADAPTIVE)
-            if law is None and getattr(source, "sample_rate", None) != drawn_rate:
-                raise InputError(
-                    f"the rate of the sampler was {drawn_rate} and is {source.sample_rate} now; make a new loader"
-                )
+            loader.batch_sampler.check_rate()
             self.account(noise, rate, draw)
             if draw.mark != mark:
                 self.notice(LOADED_KEY)
@@ -351,6 +358,8 @@ class Accountant(IAccountant):
             if draw.mark:
                 self._used[draw.mark] = draw.number + 1
                 self._drawn_here.add(draw.mark)
+            if draws.chosen:
+                self.notice(REJECTED)
             if any(other() not in (self, None) and getattr(other(), "taken", 0) for other in siblings):
                 self.notice(ANOTHER_ENGINE)
             self.notice(steps.noise_source())
@@ -426,7 +435,7 @@ class Accountant(IAccountant):
                 plain = not (terms or {}).get("adaptive") and (terms or {}).get("schedule") is None
                 self.limit = limit.limit if plain else limit
             self.history, self._budget = history, None
-            self._entries = _total_steps(history)
+            self._entries = _counted(history)
             self._sessions = sessions
             if not known:
                 self._begin_session()
@@ -440,14 +449,17 @@ def _total_steps(history: list[tuple[float, float | str, int]]) -> int:
     return sum(count for _, _, count in history)
 
 
+def _counted(history: list[tuple[float, float | str, int]]) -> Counter[tuple[float, float | str]]:
+    """Return how often a history has each noise multiplier and rate."""
+    found: Counter[tuple[float, float | str]] = Counter()
+    for noise, rate, count in history:
+        found[noise, rate] += count
+    return found
+
+
 def _contains(history: list[tuple[float, float | str, int]], others: list[tuple[float, float | str, int]]) -> bool:
     """Check that a history has every step of another one."""
-    left: Counter[tuple[float, float | str]] = Counter()
-    for noise, rate, count in history:
-        left[noise, rate] += count
-    for noise, rate, count in others:
-        left[noise, rate] -= count
-    return all(count >= 0 for count in left.values())
+    return not _counted(others) - _counted(history)
 
 
 class PoissonAccountant(Accountant):
@@ -573,7 +585,7 @@ class PassAccountant(Accountant):
                     self.history[-1] = (noise, rate, self.history[-1][2] + 1)
                 else:
                     self.history.append((noise, rate, 1))
-                self._entries += 1
+                self._entries[noise, rate] += 1
                 if begun is not None:
                     self._charged[begun] = noise
             elif self._charged[begun] != noise:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import sys
 from collections import deque
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+import torch
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, RandomSampler, SequentialSampler, Subset
 
@@ -18,8 +20,19 @@ from cumulant.errors import CumulantError, InputError
 from cumulant.lock import Lock
 from cumulant.training.sampler import Sampler
 
+STATE_BYTES = 16
+"""Bytes of the hash of a state of a generator: two of 2^40 steps are equal by chance once in 2^49 runs."""
 _PASSES = itertools.count(1)
 """Numbers of passes, unique in this process: two loaders of one engine never share one."""
+_LOADERS = itertools.count(1)
+"""Numbers of loaders, unique in this process."""
+_UNUSED: dict[int, int] = {}
+"""Loaders that handed out a draw of which no step has used any, by number, with their number of records."""
+
+
+def generator_state(generator: Any) -> bytes:
+    """Return a hash of the state of a generator of torch."""
+    return hashlib.blake2b(generator.get_state().numpy().tobytes(), digest_size=STATE_BYTES).digest()
 
 
 class DrawsAndSteps(CumulantError):
@@ -63,8 +76,10 @@ class Draws:
     draw can be rejected for what is in it.
     """
 
-    def __init__(self, ahead: int, sampler: Sampler | None = None) -> None:
+    def __init__(self, ahead: int, sampler: Sampler | None = None, records: int = 0) -> None:
         self._sampler = sampler
+        self._number, self._records = next(_LOADERS), records
+        self._rejected = {number for number, size in _UNUSED.items() if size == records}
         self.ahead = ahead
         """The number of batches that workers may have drawn before they are handed out."""
         self.handed = 0
@@ -89,6 +104,11 @@ class Draws:
     def unused(self) -> int:
         """Return the number of draws that the loop got and no step has used: 0 or 1."""
         return int(self._open is not None)
+
+    @property
+    def chosen(self) -> bool:
+        """Check that another loader of as many records handed out draws before, and no step used them."""
+        return not self._rejected.isdisjoint(_UNUSED)
 
     # ---- handing out
 
@@ -149,6 +169,8 @@ class Draws:
                 self.opened()
             self._open, self._loose = begun.queue.popleft(), False
             self.handed += 1
+            if not self.used:
+                _UNUSED[self._number] = self._records
             if self._sampler is not None:  # its state counts what was handed out, not what workers drew
                 self._sampler.count_draw(self._open.number)
             return self._open
@@ -188,6 +210,7 @@ class Draws:
         with self._lock:
             self._open, self._last, self._again = None, draw, False
             self.used += 1
+            _UNUSED.pop(self._number, None)
 
     def _none(self, rows: int) -> DrawsAndSteps:
         if self._last is None:
@@ -213,8 +236,10 @@ class AccountedSampler:
     draws among processes or repeat them, so it is refused.
     """
 
-    def __init__(self, sampler: Any, draws: Draws, once: bool) -> None:
-        self._sampler, self._once = sampler, once
+    def __init__(self, sampler: Any, draws: Draws, once: bool, fresh: bool) -> None:
+        self._sampler, self._once, self._fresh = sampler, once, fresh
+        self._states: set[bytes] = set()
+        self._rate = getattr(sampler, "sample_rate", None)
         self.draws = draws
         self.current: Pass | None = None
         self._permitted = False
@@ -266,7 +291,19 @@ class AccountedSampler:
         if isinstance(self.sampler, Sampler):
             for number in itertools.count(self.sampler.step):
                 yield Draw(number, begun.number, tuple(self.sampler.draw(number)), self.sampler.mark())
-        for records in self.sampler:
+        drawn = iter(self.sampler)
+        while True:
+            state = generator_state(getattr(self.sampler, "generator", None) or torch.default_generator)
+            self.check_rate()
+            records = next(drawn, None)
+            if records is None:
+                return
+            if self._fresh and state in self._states:
+                raise DrawsAndSteps(
+                    "the state of the generator of samples was set back, so that an earlier sample would come again. Seed "
+                    "generators once, before the first step"
+                )
+            self._states.add(state)
             if self._once:
                 if len(set(records)) < len(records) or not begun.records.isdisjoint(records):
                     raise DrawsAndSteps(
@@ -276,6 +313,12 @@ class AccountedSampler:
                 begun.records.update(records)
             number, self._drawn = self._drawn, self._drawn + 1
             yield Draw(number, begun.number, tuple(records))
+
+    def check_rate(self) -> None:
+        """Refuse a sampler whose rate was changed."""
+        rate = getattr(self.sampler, "sample_rate", None)
+        if rate != self._rate:
+            raise InputError(f"the rate of the sampler was {self._rate} and is {rate} now; make a new loader")
 
     def __len__(self) -> int:
         return len(self.sampler)
@@ -316,10 +359,10 @@ class AccountedLoader(DataLoader[Any]):
             sampler.draws.loosen(draw)
 
 
-def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
+def account_loader(loader: DataLoader[Any], once: bool = False, fresh: bool = True) -> Draws:
     """Make a loader an accounted one, in place, and return its draws.
 
-    `once` if no record may come twice in a pass.
+    `once` if no record may come twice in a pass, `fresh` if every draw must be a new one.
     """
     sampler: Any = loader.batch_sampler
     if isinstance(sampler, AccountedSampler):
@@ -328,11 +371,11 @@ def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
         raise InputError("in_order=False hands out batches in another order than they were drawn; leave it out")
     check_distinct(loader.dataset)
     ours = sampler if isinstance(sampler, Sampler) else None
-    draws = Draws(loader.num_workers * (loader.prefetch_factor or 1), ours)
+    draws = Draws(loader.num_workers * (loader.prefetch_factor or 1), ours, len(loader.dataset))
     kind = type(loader)
     loader.__class__ = type(f"Accounted{kind.__name__}", (AccountedLoader, kind), {})
     # torch forbids to assign these to a loader that exists; they are read anew at every pass
-    vars(loader)["batch_sampler"] = AccountedSampler(sampler, draws, once)
+    vars(loader)["batch_sampler"] = AccountedSampler(sampler, draws, once, fresh)
     vars(loader)["_accounted_records"] = len(loader.dataset)
     return draws
 

@@ -5,10 +5,11 @@ They are accounted before the weights move.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import secrets
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -16,9 +17,11 @@ import numpy as np
 import torch
 from opacus.optimizers import AdaClipDPOptimizer
 from torch.distributed.fsdp import FSDPModule
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from cumulant.errors import CumulantError, InputError
-from cumulant.integrations.opacus_loading import Draw, Draws
+from cumulant.integrations.opacus_ghost import GhostClipping, clipping_loss
+from cumulant.integrations.opacus_loading import Draw, Draws, DrawsAndSteps, generator_state
 
 NORM_TOLERANCE = 1e-6
 """Relative difference of clipping norms that are equal but were computed in float32; derived: a few units in its last place."""
@@ -39,8 +42,11 @@ SUM_EXCESS = 0.05
 STATE_CHANGED = (
     "the state of the optimizer changed between two steps by something else, which must not have used records"
 )
-STATE_BYTES = 16
-"""Bytes of the hash of a state of a generator: two of 2^40 steps are equal by chance once in 2^49 runs."""
+CHANGED_AFTER = "weights changed after the last step by something else, which must not have used records"
+NORM_CHANGED = "the clipping norm changed during the run, which must not have followed from records"
+OTHER_OPTIMIZER = "another optimizer took steps during the run: what it trained is not covered if it used these records"
+COUNT_DEVIATION = 1 / 20
+"""Deviation of the noise of a count, as a part of the batch, where ghost clipping adapts; read in Opacus 1.6.0."""
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """The integers of as many bytes as a number of a weight has."""
 SUBTRACTED = "can subtract the noise"
@@ -48,6 +54,21 @@ KNOWN = "knows the samples"
 
 Account = Callable[[float, Draw], None]
 """Accounts for a step with this noise multiplier on this draw, or raises."""
+
+_WATCHED: weakref.WeakSet[AccountedSteps] = weakref.WeakSet()
+"""The steps that are watched in this process."""
+_INSIDE: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The optimizers inside of accounted ones."""
+
+
+def _note_other(optimizer: Any, *given: Any) -> None:
+    """Tell all watched steps that an optimizer took a step which nobody accounts for."""
+    if optimizer not in _INSIDE:
+        for steps in _WATCHED:
+            steps.other_moved = True
+
+
+register_optimizer_step_post_hook(_note_other)
 
 
 def processes() -> int:
@@ -71,18 +92,38 @@ class Weights:
         self._sums: dict[Any, int] = {}
         self._states: list[int] = []
         self._optimizers: list[Any] = []
+        self._modules: list[Any] = []
+        self._buffers: list[Any] = []
+        self._buffer_sums: list[int] = []
 
     def watch(self, module: Any, optimizer: Any) -> None:
         """Watch all weights of a module, whichever optimizer trains them."""
         self._optimizers.append(optimizer)
+        if not any(isinstance(part, FSDPModule) for part in module.modules()):  # shards are swapped for whole weights
+            self._modules.append(module)
         every = dict.fromkeys((*module.parameters(), *params(optimizer, frozen=True)))
         self._sums.update(zip(every, _checksums(list(every)), strict=True))
-        self._states = self._state_sums()
+        # a whole number by itself counts steps; everything else may hold statistics of records
+        self._buffers += [each for each in module.buffers() if each.is_floating_point() or each.numel() > 1]
+        self.note()
 
     def note(self) -> None:
-        """Remember the weights and the states of the optimizers as they are now."""
+        """Remember the weights, the buffers and the states of the optimizers as they are now."""
+        self._sums.update(dict.fromkeys(self._new_weights(), 0))
         self._sums = dict(zip(self._sums, _checksums(list(self._sums)), strict=True))
-        self._states = self._state_sums()
+        self._states, self._buffer_sums = self._state_sums(), _checksums(self._buffers)
+
+    def buffers_changed(self) -> bool:
+        """Check that a buffer of a module was changed since the last note."""
+        return _checksums(self._buffers) != self._buffer_sums
+
+    def weights_changed(self) -> bool:
+        """Check that any weight was changed or replaced since the last note, whoever trains it."""
+        return bool(self._new_weights()) or _checksums(list(self._sums)) != list(self._sums.values())
+
+    def _new_weights(self) -> list[Any]:
+        """Return the weights that were put into a module since it was watched."""
+        return [weight for module in self._modules for weight in module.parameters() if weight not in self._sums]
 
     def state_changed(self) -> bool:
         """Check that the state of an optimizer, such as its momentum, was changed since the last note."""
@@ -101,6 +142,7 @@ class Weights:
         """
         now = _checksums(list(self._sums))
         moved = [weight for (weight, old), new in zip(self._sums.items(), now, strict=True) if new != old]
+        moved += self._new_weights()
         accounted = {weight for optimizer in self._optimizers for weight in params(optimizer, frozen=True)}
         if any(weight.requires_grad and weight not in accounted for weight in moved):
             raise InputError(
@@ -129,6 +171,15 @@ def _checksums(weights: list[Any]) -> list[int]:
     return sums
 
 
+def check_new(optimizer: Any) -> None:
+    """Refuse an optimizer that was made private before: two accountants would watch the one inside."""
+    if optimizer.original_optimizer in _INSIDE:
+        raise InputError(
+            "this optimizer was made private before, and its steps belong to that run. Make a new optimizer for every call of "
+            "make_private"
+        )
+
+
 def params(optimizer: Any, frozen: bool = False) -> list[Any]:
     """Return the weights of an optimizer.
 
@@ -153,9 +204,12 @@ class AccountedSteps:
         self._weights, self._process = weights, os.getpid()
         self._moving = False  # the accounted step is about to move the weights
         self._inner = optimizer.original_optimizer
+        self._ghost = GhostClipping(module, optimizer) if hasattr(module, "get_norm_sample") else None
         self._noisy: list[tuple[int, int]] | None = None
+        self._summed: list[tuple[int, int]] | None = None  # sums of clipped gradients, as clipping left them
         self._clipped: list[tuple[int, float]] = []
-        self._normed: tuple[int, float] | None = None
+        self._first_norm: float | None = None
+        self._normed: tuple[torch.Tensor, float] | None = None
         self._sums: list[tuple[int, int]] | None = None
         self._foreign = False
         self._noise = (0.0, 0.0)
@@ -169,12 +223,15 @@ class AccountedSteps:
         """The constant that sums are divided by, where the size of a sample is secret; else None."""
         self.notice: Callable[[str], None] = lambda caveat: None
         """Adds a caveat to the guarantee."""
+        self.other_moved = False
+        """True if an optimizer that nobody accounts for took a step since the last draw."""
 
     def attach(self) -> None:
         """Wrap the methods of the optimizer, and of the module where that one clips."""
         optimizer, module = self._optimizer, self._module
-        if hasattr(module, "get_norm_sample"):  # fast gradient clipping and ghost clipping
-            module.get_norm_sample = self._seeing_norms(module.get_norm_sample)
+        if self._ghost is not None:  # fast gradient clipping and ghost clipping
+            self._ghost.attach()
+            module.get_norm_sample = self._seeing_norms(module.get_norm_sample, self._ghost)
             module.enable_hooks = self._seeing_gradients(module.enable_hooks)
             optimizer.accumulate = self._seeing_sums(optimizer.accumulate)
         else:
@@ -183,11 +240,13 @@ class AccountedSteps:
         optimizer.pre_step = self._accounting(optimizer.pre_step)
         optimizer.scale_grad = self._seeing_noisy(optimizer.scale_grad)
         if hasattr(optimizer, "reduce_gradients"):
-            optimizer.reduce_gradients = self._seeing_noisy(optimizer.reduce_gradients, then=True)
+            optimizer.reduce_gradients = self._seeing_noisy(optimizer.reduce_gradients)
         vars(optimizer)["__deepcopy__"] = _refuse_copy
         self._last_look = self._inner.register_step_pre_hook(self._before_move)
         self._inner.register_step_post_hook(self._note_move)
         self._weights.watch(self._module, optimizer)
+        _INSIDE.add(self._inner)
+        _WATCHED.add(self)
         self._draws.pending, self._draws.opened = self._pending, self._note_weights
 
     def use_secret(self, generator: Any) -> None:
@@ -204,20 +263,30 @@ class AccountedSteps:
 
     def _seeing_clips(self, clip: Callable[[], None]) -> Callable[[], None]:
         def clip_and_accumulate() -> None:
+            self._check_summed()
             samples = [parameter.grad_sample for parameter in self._optimizer.params]
-            rows = max(_rows(found) for found in samples)  # clipping per layer takes a number of its own for each
+            rows = {_rows(found) for found in samples if found is not None}
+            if len(rows) > 1:  # clipping per layer takes a number of its own for each
+                raise DrawsAndSteps(
+                    f"some weights have {min(rows)} gradients in this step, and others {max(rows)}. Every record must have one "
+                    "gradient for every weight. Keep one row per record in every layer"
+                )
             self._notice_precision(samples)
             norms = getattr(self._optimizer, "max_grad_norms", None) or [self._optimizer.max_grad_norm]
             clip()
-            self._clipped.append((rows, math.hypot(*map(float, norms))))
+            self._clipped.append((max(rows, default=0), math.hypot(*map(float, norms))))
+            self._summed = self._summed_sums()
 
         return clip_and_accumulate
 
-    def _seeing_norms(self, norm: Callable[[], Any]) -> Callable[[], Any]:
+    def _seeing_norms(self, norm: Callable[[], Any], ghost: GhostClipping) -> Callable[[], Any]:
         def get_norm_sample() -> Any:
             found = norm()
-            self._normed, self._sums = (found.numel(), float(self._module.max_grad_norm)), None
-            self._check_weight_hooks()
+            loss = clipping_loss(sys._getframe(1))
+            if loss is not None:  # else somebody only looks
+                ghost.check(found, loss)
+                self._normed, self._sums = (found.detach(), float(self._module.max_grad_norm)), None
+                self._check_weight_hooks()
             return found
 
         return get_norm_sample
@@ -242,21 +311,26 @@ class AccountedSteps:
 
     def _seeing_sums(self, accumulate: Callable[[], None]) -> Callable[[], None]:
         def accumulate_sums() -> None:
-            rows, norm = self._normed or (0, 0.0)
+            self._check_summed()
+            norms, norm = self._normed or (torch.zeros(0), 0.0)
             if adapts(self._optimizer):  # the norm is chosen after the norms were seen, and clips this batch
                 norm = float(self._module.max_grad_norm)
             self._foreign = self._foreign or self._gradients() != self._sums
             self._check_weight_hooks()
-            self._check_length(rows, norm)
+            if not self._foreign:
+                self._check_length(norms, norm)
             self._normed = self._sums = None
             accumulate()
-            self._clipped.append((rows, norm))
+            self._clipped.append((norms.numel(), norm))
+            self._summed = self._summed_sums()
 
         return accumulate_sums
 
     def _seeing_noise(self, add: Callable[[], None]) -> Callable[[], None]:
         def add_noise() -> None:
+            self._check_summed()
             self._check_sums()
+            self._check_adjusted()
             self._noise = (float(self._optimizer.noise_multiplier), float(self._optimizer.max_grad_norm))
             state = self._noise_state()
             if state in self.states:
@@ -265,16 +339,17 @@ class AccountedSteps:
                     "Seed generators once, before the first step"
                 )
             add()
+            self._noisy, self._summed = self._noisy_sums(), None
             if state is not None and self._noise_state() != state:  # only the first of several processes may add noise
                 self.states.add(state)
 
         return add_noise
 
-    def _seeing_noisy(self, change: Callable[[], None], then: bool = False) -> Callable[[], None]:
-        """Note the noisy gradients after Opacus has divided them or, `then`, added those of all processes."""
+    def _seeing_noisy(self, change: Callable[[], None]) -> Callable[[], None]:
+        """Note the noisy gradients after Opacus has divided them or added those of all processes."""
 
         def change_noisy() -> None:
-            if then:
+            if self._noisy is not None:  # else no noise was added, and the step is refused for that
                 self._check_noisy()
             change()
             self._noisy = self._noisy_sums()
@@ -299,11 +374,15 @@ class AccountedSteps:
             generator = torch.cuda.default_generators[device.index or 0]
         if generator is None:
             return None
-        return hashlib.blake2b(generator.get_state().numpy().tobytes(), digest_size=STATE_BYTES).digest()
+        return generator_state(generator)
 
     def _accounting(self, pre_step: Callable[..., Any]) -> Callable[..., Any]:
         def accounted_pre_step(*arguments: Any, **options: Any) -> Any:
-            self._done, self._noise = False, (0.0, 0.0)  # noise of an earlier step is none of this one
+            self._done, self._noise, self._noisy = (
+                False,
+                (0.0, 0.0),
+                None,
+            )  # noise of an earlier step is none of this one
             try:
                 moves = pre_step(*arguments, **options)
                 if moves and not self._done:  # the hook was replaced
@@ -311,7 +390,7 @@ class AccountedSteps:
                 if moves:
                     self._check_noisy()
             except BaseException:
-                self._clipped, self._foreign = [], False
+                self._clipped, self._foreign, self._summed = [], False, None
                 self._clear()  # sums of physical batches that nobody counts any more
                 raise
             if moves:
@@ -335,6 +414,9 @@ class AccountedSteps:
             self.notice(CHANGED)
         if self._weights.state_changed() and self._draws.used:
             self.notice(STATE_CHANGED)
+        if self.other_moved and self._draws.handed:
+            self.notice(OTHER_OPTIMIZER)
+        self.other_moved = False
         self._weights.note()
 
     def _before_move(self, *given: Any) -> None:
@@ -374,13 +456,44 @@ class AccountedSteps:
             excess = CLIPPING_ROUNDINGS * torch.finfo(kind).eps / 2
             self.notice(f"gradients of records were of {kind}: clipped norms may exceed the bound by {excess:.1%}")
 
+    def _clipped_sums(self) -> list[Any]:
+        """Return the sums of clipped gradients that Opacus keeps."""
+        states = getattr(self._optimizer, "grad_state", {})
+        found = [
+            states[weight]["summed_grad"] if weight in states else weight.summed_grad
+            for weight in self._optimizer.params
+        ]
+        return [each for each in found if each is not None]
+
+    def _summed_sums(self) -> list[tuple[int, int]]:
+        """Return identities and checksums of the sums of clipped gradients."""
+        found = self._clipped_sums()
+        return list(zip(map(id, found), _checksums(found), strict=True))
+
+    def _check_summed(self) -> None:
+        """Refuse sums that somebody changed after they were clipped."""
+        if self._clipped and self._summed_sums() != self._summed:
+            raise InputError(
+                "the sum of clipped gradients was changed before noise was added, so that clipping does not bound it. Leave "
+                "summed_grad to Opacus"
+            )
+
+    def _check_adjusted(self) -> None:
+        """Refuse noise that adaptive clipping made for another multiplier than the one that is accounted."""
+        adjusted = getattr(self._optimizer, "_adjusted_noise_multiplier", None)
+        if adjusted is None:
+            return
+        counted = 2 * COUNT_DEVIATION * self._clipped[-1][0] * self._world if self._clipped else 0
+        made = 0.0 if not (adjusted and counted) else (adjusted**-2 + counted**-2) ** -0.5
+        if float(self._optimizer.noise_multiplier) > made * (1 + NORM_TOLERANCE):
+            raise InputError(
+                f"noise_multiplier={self._optimizer.noise_multiplier}, but adaptive clipping makes noise for {made:.6g}. It "
+                "cannot be changed during the run: call make_private again"
+            )
+
     def _check_sums(self) -> None:
         """Refuse sums that clipping does not bound: of weights of low precision, or not finite."""
-        states = getattr(self._optimizer, "grad_state", {})
-        for weight in self._optimizer.params:
-            found = states[weight]["summed_grad"] if weight in states else weight.summed_grad
-            if found is None:
-                continue
+        for found in self._clipped_sums():
             if found.dtype not in (torch.float32, torch.float64):
                 raise InputError(
                     f"weights of {found.dtype} round the sum of gradients by more than a record moves it. Keep weights of "
@@ -402,16 +515,18 @@ class AccountedSteps:
                     "grad_sample_mode='hooks'"
                 )
 
-    def _check_length(self, rows: int, norm: float) -> None:
+    def _check_length(self, norms: torch.Tensor, norm: float) -> None:
         """Refuse a sum of clipped gradients that is longer than clipping allows."""
         gradients = [weight.grad for weight in self._optimizer.params if weight.grad is not None]
         if any(hasattr(gradient, "to_local") for gradient in gradients):  # a shard has a part of the length
             return
         length = math.hypot(*(float(gradient.detach().norm()) for gradient in gradients))
-        if length > (1 + SUM_EXCESS) * rows * norm:
+        # with several processes the gradient is the average over all of them, and their norms are not known here
+        most = float(norms.clamp(max=norm).sum()) if self._world == 1 else norms.numel() * norm
+        if length > (1 + SUM_EXCESS) * most + NORM_TOLERANCE * norm:
             raise InputError(
-                f"the sum of clipped gradients is longer than {rows} records allow: {length:.3g} at the norm {norm:g}. Bounds "
-                "on what flows back undo ghost clipping. Use grad_sample_mode='hooks'"
+                f"the sum of clipped gradients is longer than {norms.numel()} records allow: {length:.3g} instead of "
+                f"{most:.3g}. Bounds on what flows back undo ghost clipping. Use grad_sample_mode='hooks'"
             )
 
     def _check_weights(self) -> None:
@@ -425,6 +540,11 @@ class AccountedSteps:
             raise InputError(
                 "the state of the optimizer changed between a draw and its step, perhaps by gradients without noise. Leave "
                 "momentum and other states to the optimizer"
+            )
+        if self._weights.buffers_changed():
+            raise InputError(
+                "a buffer of the module changed between a draw and its step. Statistics of records have no noise, and they are "
+                "part of the model. Use a layer without running statistics, such as GroupNorm"
             )
         noisy = set(self._optimizer.params)
         for weight in params(self._optimizer, frozen=True):
@@ -482,6 +602,12 @@ class AccountedSteps:
             draw = self._draws.match(sum(rows for rows, _ in self._clipped))
             self._account(noise, draw)
             self._draws.use(draw)
+            if self.other_moved:
+                self.notice(OTHER_OPTIMIZER)
+                self.other_moved = False
+            self._first_norm = self._first_norm or norm
+            if not adapts(self._optimizer) and not math.isclose(norm, self._first_norm, rel_tol=NORM_TOLERANCE):
+                self.notice(NORM_CHANGED)
         except CumulantError:
             self._clear()
             raise

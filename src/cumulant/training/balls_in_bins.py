@@ -65,7 +65,9 @@ class PassSampler(Sampler):
     def _hold(self, key: bytes | None) -> None:
         super()._hold(key)
         self._allocation = None
-        self._first = -(-getattr(self, "_step", 0) // self._steps) * self._steps
+        self._first = -(-self._step // self._steps) * self._steps
+        self._earlier = -(-self._count() // self._steps) * self._steps  # a started pass counts as a whole one
+        self._restart_count(self._first)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and copies.

@@ -234,7 +234,7 @@ def statement(
             run.run,
             deltas,
             setting,
-            guarantee=run.guarantee,
+            guarantee=lambda delta: run.guarantee(delta=delta),
             assumptions=[run.loop.assumes],
             caveats=caveats,
             audit=audit,

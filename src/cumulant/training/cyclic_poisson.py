@@ -117,5 +117,7 @@ class CyclicPoissonSampler(Sampler):
                 f"this is not the state of a sampler ({error}); give what state_dict() returned"
             ) from error
         with self._lock:
+            self._earlier = -(-self._count() // self._cycle) * self._cycle  # parts may have their turn again
+            self._restart_count(self._step)
             super().load_state_dict(state)
             self._partition, self._parts = partition, None

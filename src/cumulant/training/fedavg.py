@@ -49,7 +49,7 @@ ASSUMES = (
 class FedAvg:
     """Federated averaging with one noisy sum of clipped client updates in each round; a neighbour is one client.
 
-    `noise_multiplier` is the deviation of the noise on the sum over `clip_norm`. With `survivors` every client adds a share and
+    `noise_multiplier` is the deviation of the noise on the sum over `clip`. With `survivors` every client adds a share and
     the multiplier is that of one share: what counts is the noise of the honest clients that stay to the end, at the least. A
     server that receives fewer must refuse the round. `grid` is the unit of integer noise, a part of the clip norm.
 
@@ -62,7 +62,7 @@ class FedAvg:
     clients_per_round: int
     rounds: int
     noise_multiplier: Number
-    clip_norm: Number = 1
+    clip: Number = 1
     sampling: str = "poisson"
     noise: str = "gaussian"
     survivors: int | None = None
@@ -73,7 +73,7 @@ class FedAvg:
         for name in ("clients", "clients_per_round", "rounds", "survivors", "dimension"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, int(COUNT.check(name, value)))
-        for name in ("noise_multiplier", "clip_norm"):
+        for name in ("noise_multiplier", "clip"):
             object.__setattr__(self, name, POSITIVE.check(name, getattr(self, name)))
         one_of("sampling", self.sampling, tuple(SAMPLINGS))
         one_of("noise", self.noise, NOISES)
@@ -120,7 +120,7 @@ class FedAvg:
                 return Gaussian.from_clipping(norm=1, noise=Exact(multiplier), relation=self.relation)
             square = Exact(moved**2 / shares)
             return Gaussian(sigma=Exact(multiplier), squared_sensitivity=square, relation=self.relation)
-        units = Fraction(Exact(self.clip_norm)) / Fraction(POSITIVE.check("grid", self.grid))
+        units = Fraction(Exact(self.clip)) / Fraction(POSITIVE.check("grid", self.grid))
         if self.noise == "skellam":
             variance = Exact((multiplier * units) ** 2 * shares)
             return Skellam(variance, Exact(moved * units), self.dimension, self.relation)
@@ -141,11 +141,11 @@ class FedAvg:
         """Return the epsilon that is known to hold at this delta for one client."""
         return self.run.epsilon(delta)
 
-    def guarantee(self, delta: Number) -> Guarantee:
+    def guarantee(self, *, delta: Number) -> Guarantee:
         """Return the epsilon with its lower end and what proves it."""
         return self.run.guarantee(delta=delta)
 
-    def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> FedAvg:
+    def calibrated(self, *, epsilon: Number, delta: Number, digits: int = DIGITS) -> FedAvg:
         """Return this plan with the smallest noise multiplier that meets (epsilon, delta).
 
         >>> fed = FedAvg(clients=1000, clients_per_round=20, rounds=50, noise_multiplier=1)

@@ -48,16 +48,14 @@ class Promise(NamedTuple):
 class IndividualBudget:
     """Keep (epsilon, delta) for every record on its own: a step costs a record what it may move it by.
 
-    Ask `bounds(wanted)` before a step, clip every record to its bound, add noise of `noise_multiplier` times `clip_norm`,
+    Ask `bounds(wanted)` before a step, clip every record to its bound, add noise of `noise_multiplier` times `clip`,
     divide by a constant, then `charge(bounds)`. All records are charged, drawn or not. `wanted` may be computed from each
     record itself and from released outputs; with `bounds="drawn"` also from the record's own earlier draws, and then one
     order alone is used. `rate=None` means that every record takes part in every step.
 
     When the loop stops, which noise is used and how often may depend on released outputs only, never on these bounds.
 
-    >>> budget = IndividualBudget(
-    ...     records=3, epsilon=2, delta="1e-6", noise_multiplier=3, clip_norm=1, rate=None, levels=4
-    ... )
+    >>> budget = IndividualBudget(records=3, epsilon=2, delta="1e-6", noise_multiplier=3, clip=1, rate=None, levels=4)
     >>> bounds = budget.bounds([1.0, 0.2, 0.0])
     >>> bounds
     array([1.  , 0.25, 0.  ])
@@ -73,7 +71,7 @@ class IndividualBudget:
         epsilon: Number,
         delta: Number,
         noise_multiplier: Number,
-        clip_norm: Number = 1,
+        clip: Number = 1,
         rate: Number | None,
         levels: int = LEVELS,
         bounds: str = _PUBLIC,
@@ -84,7 +82,7 @@ class IndividualBudget:
         if not 0 < self._delta < 1:
             raise InputError(f"delta={self._delta} must be in (0, 1): Gaussian noise is never pure")
         self._noise = POSITIVE.check("noise_multiplier", noise_multiplier)
-        self._norm = POSITIVE.check("clip_norm", clip_norm)
+        self._norm = POSITIVE.check("clip", clip)
         self._levels = int(_LEVELS.check("levels", levels))
         if relation != "add-remove":
             raise InputError(
@@ -130,7 +128,7 @@ class IndividualBudget:
         return self._rate
 
     @property
-    def clip_norm(self) -> float:
+    def clip(self) -> float:
         """The largest norm of a record's gradient."""
         return float(self._norm)
 

@@ -66,7 +66,7 @@ def train_with_individual_budget(
     rate, over = float(POSITIVE.check("learning_rate", learning_rate)), float(POSITIVE.check("divisor", divisor))
     _check(records, budget, sampler, count)
     rows = _Rows(loss, records, int(COUNT.check("chunk", chunk)))
-    wanted: Floats = np.full(budget.records, budget.clip_norm)
+    wanted: Floats = np.full(budget.records, budget.clip)
     for step in range(count):
         if not budget.by_own_draws:
             wanted = rows.norms(weights)

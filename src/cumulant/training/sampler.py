@@ -81,8 +81,9 @@ class Sampler(ABC):
                 "secrets.token_bytes(32), send it to all processes and give it as key=…"
             )
         self._lock = Lock()
+        self._step = self._earlier = 0  # draws that were counted before the present state was loaded
+        self._restart_count(0)
         self._hold(secrets.token_bytes(KEY_BYTES) if key is None else checked_key(key))
-        self._step = 0
 
     # ---- the key
 
@@ -130,14 +131,26 @@ class Sampler(ABC):
     def accounted_run(self, mechanism: Expression, steps: int | None = None) -> Expression:
         """Return the accounted run if every step ran `mechanism` on its draw.
 
-        `steps` are those handed out by default.
+        By default `steps` are all that were handed out, also by earlier keys and before the state was set back. A draw that
+        was asked for by its number counts with all draws before it.
 
         >>> import cumulant as cm
         >>> sampler = FixedSizeSampler(population=100, sample=5, steps=10)
         >>> sampler.accounted_run(cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one"), steps=10)
         Gaussian(sigma=2, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=5, population=100) * 10
         """
-        return mechanism @ self.law * self.releases(self.step if steps is None else steps)
+        counted = max(self._step, self._count()) if steps is None else steps
+        if steps is None and not counted:
+            raise InputError("no draw was handed out yet, so nothing ran; give steps=… for a plan")
+        return mechanism @ self.law * self.releases(counted)
+
+    def _count(self) -> int:
+        """Return the number of draws so far, also by earlier keys and before the state was set back."""
+        return self._earlier + max(self._handed, self._asked - self._base)
+
+    def _restart_count(self, step: int) -> None:
+        """Count draws anew from this step on."""
+        self._handed, self._asked, self._base = 0, step, step
 
     @property
     def population(self) -> int:
@@ -177,7 +190,9 @@ class Sampler(ABC):
         """
         number = checked_whole("step", step, least=0)
         with self._lock:  # another key in the middle of a draw would change its law
-            return self._draw(number)[self._rank :: self._world]
+            found = self._draw(number)[self._rank :: self._world]
+            self._asked = max(self._asked, number + 1)
+            return found
 
     @abstractmethod
     def _draw(self, step: int) -> list[int]:
@@ -191,6 +206,7 @@ class Sampler(ABC):
         for _ in range(self._steps):
             with self._lock:  # no step is drawn twice, whoever iterates
                 step, self._step = self._step, self._step + 1  # counted before it is seen, whatever becomes of it
+                self._handed += 1
                 batch = self.draw(step)
             yield batch
 
@@ -296,8 +312,10 @@ class Sampler(ABC):
         {'sampler': 'FixedSizeSampler', 'population': 100, 'sample': 5, 'step': 0}
         """
         with self._lock:
-            step, key = self._step, self._held().hex() if secret else ""
+            step, counted, key = self._step, self._count(), self._held().hex() if secret else ""
         state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": step}
+        if counted > step:
+            state["counted"] = counted
         return {**state, "key": key} if secret else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -316,6 +334,7 @@ class Sampler(ABC):
         try:
             found = {name: state[name] for name in expected}
             step = checked_whole("step", state["step"], least=0)
+            counted = checked_whole("counted", state.get("counted", step), least=0)
             key = state.get("key")
             secret = None if key is None else checked_key(bytes.fromhex(key))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -333,7 +352,8 @@ class Sampler(ABC):
             )
         with self._lock:
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
-            self._step = step
+            self._step, self._earlier = step, max(counted, self._count())
+            self._restart_count(step)
 
     @abstractmethod
     def _sizes(self) -> dict[str, Any]:

@@ -214,9 +214,9 @@ def _spelled(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NoisySGD:
-    """DP-SGD: per-example gradients clipped to `clip_norm`, summed, with Gaussian noise.
+    """DP-SGD: per-example gradients clipped to `clip`, summed, with Gaussian noise.
 
-    The noise has the standard deviation `noise_multiplier * clip_norm`.
+    The noise has the standard deviation `noise_multiplier * clip`.
 
     Give `epochs` or `steps`. `sampling` says how batches are formed and with that the neighbours that are compared:
     "fixed-size" and "shuffled" speak about replacing one record, where a sum of clipped gradients moves by up to twice the
@@ -252,7 +252,7 @@ class NoisySGD:
     noise_multiplier: Number
     epochs: Number | None = None
     steps: int | None = None
-    clip_norm: Number = 1
+    clip: Number = 1
     sampling: str = "fixed-size"
     schedule: Sequence[tuple[Number, int]] | None = None
     unit: str = "record"
@@ -266,7 +266,7 @@ class NoisySGD:
         if self.batch > self.records:
             raise InputError(f"batch={self.batch} must be at most records={self.records}")
         self._set("noise_multiplier", POSITIVE.check("noise_multiplier", self.noise_multiplier))
-        self._set("clip_norm", POSITIVE.check("clip_norm", self.clip_norm))
+        self._set("clip", POSITIVE.check("clip", self.clip))
         if self.schedule is not None:
             self._plan_steps(self.schedule)
         if (self.epochs is None) == (self.steps is None):
@@ -294,7 +294,7 @@ class NoisySGD:
                 "noise multiplier": ", ".join(
                     f"{spelling(noise)} for {count:,} steps" for noise, count in self.segments
                 ),
-                "clipping norm": _spelled(self.clip_norm),
+                "clipping norm": _spelled(self.clip),
                 "batches": self.sampling,
                 "neighbours": str(self.relation),
                 "run": brief(str(self.run)),
@@ -430,7 +430,7 @@ class NoisySGD:
         """Return the smallest epsilon that is known to hold at this delta."""
         return self.run.epsilon(delta, method=method)
 
-    def guarantee(self, delta: Number, *, method: Method = "best") -> Guarantee:
+    def guarantee(self, *, delta: Number, method: Method = "best") -> Guarantee:
         """Return the epsilon with what proves it, and its lower end unless the last pass was broken off."""
         found = self.run.guarantee(delta=delta, method=method)
         if self._ends_with_a_pass:
@@ -438,7 +438,7 @@ class NoisySGD:
         plan = None if found.plan is None else replace(found.plan, lower=None, witness="")
         return replace(found, lower=None, plan=plan)
 
-    def check(self, epsilon: Number, delta: Number) -> Check:
+    def check(self, *, epsilon: Number, delta: Number) -> Check:
         """Judge the claim that the loop is (epsilon, delta)-differentially private.
 
         A pass that was broken off is accounted in full, which refutes nothing: the verdict is then "holds" or "open".
@@ -490,7 +490,7 @@ class NoisySGD:
         at = stated(DELTA.check("delta", delta))
         return {"step": step, "epsilon": epsilon, "epsilon_lower": lower, "delta": at, "relation": str(self.relation)}
 
-    def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> NoisySGD:
+    def calibrated(self, *, epsilon: Number, delta: Number, digits: int = DIGITS) -> NoisySGD:
         """Return this plan with the smallest noise multiplier that meets (epsilon, delta).
 
         The number is the answer of `calibrate` for the run of this plan: with one unit less in its last digit the epsilon
@@ -507,7 +507,7 @@ class NoisySGD:
         target = POSITIVE.check("epsilon", epsilon)
         return replace(self, noise_multiplier=calibrate(at, epsilon=target, delta=delta, digits=digits).value)
 
-    def steps_within(self, epsilon: Number, delta: Number) -> int:
+    def steps_within(self, *, epsilon: Number, delta: Number) -> int:
         """Return how many steps the budget (epsilon, delta) allows, 0 if not one.
 
         It is a constant, to be found before the first step.

@@ -34,7 +34,7 @@ def worst_case_data(plan: NoisySGD, *, member: bool, dimension: int = 1) -> Floa
     >>> worst_case_data(plan, member=True).ravel().tolist()
     [1.0, -1.0, -1.0, -1.0]
     """
-    size = float(Exact(plan.clip_norm))
+    size = float(Exact(plan.clip))
     rows = np.zeros((plan.records, int(COUNT.check("dimension", dimension))))
     if plan.relation is Relation.REPLACE_ONE:
         rows[:, 0] = -size
@@ -104,7 +104,7 @@ LARGEST_RATIO = 700.0
 
 def _log_ratios(plan: NoisySGD, sums: Any) -> Floats:
     """Return for each step the log ratio of the Gaussian densities with and without record 0."""
-    size = float(Exact(plan.clip_norm))
+    size = float(Exact(plan.clip))
     replaced = plan.relation is Relation.REPLACE_ONE
     shift, base = (2 * size, -plan.batch * size) if replaced else (size, 0.0)
     found = _steps(sums)

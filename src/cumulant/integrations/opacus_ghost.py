@@ -1,0 +1,114 @@
+"""Ghost clipping, where the backward pass clips: checks that it saw every part of every gradient."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+import torch
+from opacus.utils.adaptive_clipping.adaptive_clipping_utils import DPTensorFastGradientAdaptiveClipping
+from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+from torch.utils._pytree import tree_leaves
+
+from cumulant.errors import InputError
+
+BACKWARD = {DPTensorFastGradientClipping.backward.__code__, DPTensorFastGradientAdaptiveClipping.backward.__code__}
+"""The backward passes of Opacus that use the norms of gradients to clip them."""
+
+
+def clipping_loss(frame: FrameType | None) -> Any:
+    """Return the loss of Opacus whose backward pass asks for norms; None if other code asks."""
+    while frame is not None:
+        if frame.f_code in BACKWARD:
+            return frame.f_locals["self"]
+        frame = frame.f_back
+    return None
+
+
+class GhostClipping:
+    """The layers of a module whose norms Opacus knows, and how often each used its weights.
+
+    The second backward pass scales the loss of a record by a factor that follows from its norm. So a use of a weight that no
+    layer sees, or a norm of an earlier batch, leaves gradients that nobody has clipped.
+    """
+
+    def __init__(self, module: Any, optimizer: Any) -> None:
+        self._module, self._optimizer = module, optimizer
+        self._uses: Counter[Any] = Counter()
+        self._norms: list[Any] = []
+
+    def attach(self) -> None:
+        """Count the uses of weights in every forward pass of every layer."""
+        uses = self._uses
+
+        def count(layer: Any, given: Any, options: Any, found: Any) -> None:
+            if layer.training and torch.is_grad_enabled():
+                inside = graph_uses(tree_leaves(found), tree_leaves((given, options)))
+                own = dict.fromkeys(layer.parameters())
+                uses.update({weight: number for weight, number in inside.items() if weight in own})
+
+        for layer in self._module.iterate_submodules(self._module._module):
+            layer.register_forward_hook(count, with_kwargs=True)
+
+    def check(self, norms: Any, loss: Any) -> None:
+        """Refuse norms that do not bound the gradient of this loss."""
+        losses, uses = loss.loss_per_sample, Counter(self._uses)
+        self._uses.clear()
+        if losses.shape != norms.shape:
+            raise InputError(
+                f"the loss has the shape {tuple(losses.shape)}, but ghost clipping scales one number for each of "
+                f"{norms.numel()} records. Give a criterion that returns one number for each record"
+            )
+        if loss.loss_reduction != self._module.loss_reduction:
+            raise InputError(
+                f"the criterion has loss_reduction={loss.loss_reduction!r}, but norms were computed for "
+                f"{self._module.loss_reduction!r}. Leave it as make_private sets it"
+            )
+        self._check_fresh()
+        used = graph_uses([losses])
+        if any(used[weight] > uses[weight] for weight in self._optimizer.params):
+            raise InputError(
+                "a weight is used outside of its layer, as by a penalty or another layer that shares it. Ghost clipping does "
+                "not see that part of its gradient. Use grad_sample_mode='hooks'"
+            )
+
+    def _check_fresh(self) -> None:
+        """Refuse norms of an earlier batch, and weights without a norm."""
+        if hasattr(self._module, "trainable_parameters") and not hasattr(self._optimizer, "grad_state"):
+            if not set(self._optimizer.params) <= set(self._module.trainable_parameters):
+                raise InputError(
+                    "a weight is trained that was frozen at make_private, so ghost clipping does not see its gradient. Call "
+                    "make_private again after unfreezing, or use grad_sample_mode='hooks'"
+                )
+            found = [weight._norm_sample for weight in self._module.trainable_parameters]
+        else:  # shards: every layer has a list of norms
+            layers = self._module.iterate_submodules(self._module._module)
+            found = [norm for layer in layers for norm in layer.norm_sample]
+        old = {id(norm) for norm in self._norms}
+        self._norms = found  # they are kept, so that no new one has the identity of an old one
+        if any(id(norm) in old for norm in found):
+            raise InputError(
+                "a weight has no gradient in this batch, so that norms of an earlier batch would clip instead. "
+                "Call make_private again after freezing, or use grad_sample_mode='hooks'"
+            )
+
+
+def graph_uses(results: Iterable[Any], givens: Iterable[Any] = ()) -> Counter[Any]:
+    """Count how often results use each weight, without what was computed before the givens."""
+    seen = {given.grad_fn for given in givens if isinstance(given, torch.Tensor)} | {None}
+    found: Counter[Any] = Counter()
+    waiting = [result.grad_fn for result in results if isinstance(result, torch.Tensor)]
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        for before, _ in node.next_functions:
+            weight = getattr(before, "variable", None)
+            if weight is None:
+                waiting.append(before)
+            else:
+                found[weight] += 1
+    return found

@@ -49,10 +49,8 @@ def test_a_users_function_is_asked_every_time(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_array_may_be_changed_by_whoever_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     run = cm.Gaussian(sigma=2) @ P(rate=0.01) * 5000
-    found = run.epsilon([1e-6, 1e-5])
-    found[:] = 0
-    monkeypatch.setattr(two_sided, "epsilons", None)  # nothing is composed again
+    found, deltas = run.epsilon([1e-6, 1e-5]), run.delta([1.0, 2.0])
+    found[:] = deltas[:] = 0
+    monkeypatch.setattr(two_sided, "upper_ends", None)  # nothing is composed again
     assert (run.epsilon([1e-6, 1e-5]) > 0).all()
-    deltas = run.delta([1.0, 2.0])
-    deltas[:] = 0
     assert (run.delta([1.0, 2.0]) > 0).all()

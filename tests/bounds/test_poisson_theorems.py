@@ -11,6 +11,7 @@ from flint import acb, arb, ctx
 from scipy import integrate
 
 import cumulant as cm
+from tests import effort
 from tests.oracles import reference
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -35,7 +36,7 @@ def both_directions(p: Array, q: Array, rate: float, order: float) -> list[float
 # ---- the exact curve of a pair
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(effort.drawn(6)))
 def test_finite_pairs_by_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size, rate = int(rng.integers(2, 6)), float(rng.choice([0.01, 0.2, 0.7, 0.99]))
@@ -60,7 +61,7 @@ def test_an_added_record_can_be_worse_than_a_removed_one() -> None:
     assert (cm.from_masses(p, q) @ cm.Poisson(rate="0.9")).rdp(20) == math.inf
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(effort.drawn(4)))
 def test_symmetric_pairs_lose_more_by_removal(seed: int) -> None:
     """Why the curve of a symmetric pair is one integral: D(Q || (1-q)Q + qP) never exceeds it."""
     rng = np.random.default_rng(seed)
@@ -232,7 +233,7 @@ class FiniteMechanism:
         return np.asarray(with_it), np.asarray(without)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(effort.drawn(4)))
 def test_random_mechanisms_stay_below_every_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(3):

@@ -11,6 +11,7 @@ import cumulant as cm
 from cumulant.conversion import attacks
 from cumulant.curves.closed_form import Concentrated, Response
 from cumulant.curves.points import Points
+from tests import effort
 
 RATES = [Fraction(1, 10**12), Fraction(1, 10**5), Fraction(1, 100), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)]
 
@@ -107,7 +108,7 @@ def test_nothing_is_known() -> None:
     assert attacks.curve_advantage(curve) == 1.0
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(effort.drawn(6)))
 def test_no_attack_on_a_finite_pair_is_above_the_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 6))

@@ -9,6 +9,7 @@ from scipy import special
 
 from cumulant.conversion import tradeoff
 from cumulant.errors import InputError
+from tests import effort
 
 Masses = list[Fraction]
 
@@ -36,7 +37,7 @@ def attacks(p: Masses, q: Masses) -> list[tuple[Fraction, Fraction]]:
     return corners
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(effort.drawn(8)))
 def test_no_attack_on_a_finite_pair_is_above_the_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 7))

@@ -105,7 +105,7 @@ def test_a_promise_that_hardly_ever_fails_is_composed_like_one_that_never_does()
 def test_many_deltas_that_floats_leave_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of so few rounds there is no line in floats: it is looked for once, and the answers are those of single questions."""
     run = cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1") * 10
-    asked, calls, in_floats = [0.1 * i for i in range(12)], 0, batch.float_deltas
+    asked, calls, in_floats = [0.1 * i for i in range(12)], 0, batch.float_ends
     alone = np.array([run.delta(x) for x in asked])
 
     def counted(*given: Any) -> Any:
@@ -113,9 +113,18 @@ def test_many_deltas_that_floats_leave_to_others(monkeypatch: pytest.MonkeyPatch
         calls += 1
         return in_floats(*given)
 
-    monkeypatch.setattr(batch, "float_deltas", counted)
+    monkeypatch.setattr(batch, "float_ends", counted)
     assert run.delta(asked) == pytest.approx(alone, rel=1e-3)
     assert calls == 1
+
+
+def test_a_rough_line_answers_where_a_grid_is_worse() -> None:
+    """Few strong rounds among many weak ones: the grid alone says 1.32e-10 and 3.6e-12, and balls prove less."""
+    few = (cm.Gaussian(sigma="2.17") * 2) @ cm.WithoutReplacement(rate="0.00227") * 77
+    run = few + cm.Gaussian(sigma="10.4", geometry="ball") @ cm.WithoutReplacement(rate="0.000258") * 4304
+    for epsilon, most in (("0.125", 1.02e-10), ("0.2", 2.66e-13), ("0.4", 1.94e-17), ("1", 7.15e-22)):
+        assert 0 < run.delta(epsilon) <= most
+        assert run.delta(epsilon) <= run.guarantee(epsilon=epsilon, prove=True).delta
 
 
 def test_more_accuracy_than_a_line_affords_is_no_worse() -> None:

@@ -128,3 +128,12 @@ def test_theorem_b_claims_nothing_of_infinite_losses() -> None:
         assert found.upper(at, THEOREM_B, BALLS.number(1)) == BALLS.number(math.inf)
         for test in (HOCKEY_STICK, theorem_w(2.0)):
             assert float(found.ball(at, test).mid()) == pytest.approx(expectation(test, 0.1) + lost, rel=1e-11)
+
+
+def test_a_function_whose_tail_would_be_too_small_is_refused() -> None:
+    """1 - e^-3y has the pole 3 alone: its denominator is below u^2 by a factor of three."""
+    three = tuple(dataclasses.replace(term, decay=term.decay * 3) for term in HOCKEY_STICK.terms)
+    with pytest.raises(ValueError, match="a pole that is at most 1"):
+        dataclasses.replace(HOCKEY_STICK, terms=three, poles=(Fraction(3),))
+    with pytest.raises(ValueError, match="power 1 or 2"):
+        dataclasses.replace(HOCKEY_STICK, multiplicity=3)

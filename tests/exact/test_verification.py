@@ -68,8 +68,8 @@ def test_the_saddle_line_confirms_without_any_lattice(
 
 @pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
 def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
-    monkeypatch.setattr(solver, "line_epsilon", lambda *_: None)
-    monkeypatch.setattr(batch, "float_epsilons", lambda *_: [None])
+    monkeypatch.setattr(solver, "upper_end", lambda *_: None)
+    monkeypatch.setattr(batch, "float_ends", lambda *_: [None])
     for name in ("grid_epsilon", "cone_epsilon"):
         right = getattr(search, name)
 
@@ -78,22 +78,22 @@ def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: 
             return dataclasses.replace(found, value=0.98 * found.value)
 
         monkeypatch.setattr(search, name, smaller)
-    monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
+    monkeypatch.setattr(answer, "lower_end", lambda *_: None)
     found = DECAYING[run].guarantee(delta="1e-6", method="exact")
     assert not found.verify()
 
 
 @pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
 def test_a_mistake_of_the_line_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
-    right = solver.line_epsilon
+    right = solver.upper_end
 
     def smaller(*given: Any) -> Any:
         known = right(*given)
         assert known is not None
         return dataclasses.replace(known[0], value=0.9999 * known[0].value), known[1]
 
-    monkeypatch.setattr(solver, "line_epsilon", smaller)
-    monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
+    monkeypatch.setattr(solver, "upper_end", smaller)
+    monkeypatch.setattr(answer, "lower_end", lambda *_: None)
     assert not DECAYING[run].guarantee(delta="1e-6", method="exact").verify()
 
 
@@ -215,15 +215,15 @@ def test_theorem_w_is_proved_again_by_other_laws(monkeypatch: pytest.MonkeyPatch
 def test_a_mistake_of_theorem_w_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its epsilon smaller by 0.2 %; and a guarantee that was stored and changed."""
     what, question = ORDERS["Laplace"]
-    right = theorem_w_line.epsilon
+    right = theorem_w_line.upper_end
 
     def smaller(*given: Any) -> Any:
         known = right(*given)
         assert known is not None
         return dataclasses.replace(known, value=0.998 * known.value)
 
-    monkeypatch.setattr(theorem_w_line, "epsilon", smaller)
-    monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
+    monkeypatch.setattr(theorem_w_line, "upper_end", smaller)
+    monkeypatch.setattr(answer, "lower_end", lambda *_: None)
     found = what.guarantee(delta="1.3e-6")  # plans are remembered
     assert found.route == "order"
     monkeypatch.undo()

@@ -70,3 +70,18 @@ def test_wide_noise_and_large_orders_fall_back() -> None:
     noise = cm.DiscreteGaussian(sigma=3, dimension=1)
     assert (noise @ cm.Poisson(rate="0.1")).rdp(1e6) <= noise.rdp(1e6)
     assert (noise @ cm.Poisson(rate="0.1") * 20).guarantee(delta=1e-6, method="rdp").verify().holds
+
+
+@pytest.mark.parametrize(("sigma", "moved"), [("0.2223", 2), ("0.2223", 30), ("1", 60)])
+def test_kl_of_a_shift_of_many_deviations(sigma: str, moved: int) -> None:
+    """The tail at order 2 is e^(m^2 / v) there, which overflowed and left no divergence of order 1."""
+    noise = cm.DiscreteGaussian(sigma=sigma, sensitivity=moved, dimension=1, relation=cm.Relation.ADD_REMOVE)
+    p, still = log_mixed(sigma, moved, 0.1), log_noise(sigma, 0)
+    run = noise @ cm.Poisson(rate="0.1")
+    assert run.kl() == pytest.approx(float(np.sum(np.exp(p) * np.where(np.exp(p) > 0, p - still, 0.0))), rel=1e-9)
+    assert run.kl() <= run.rdp(1.01)
+
+
+def test_kl_of_draws_with_replacement() -> None:
+    run = cm.DiscreteGaussian(sigma="0.2223", sensitivity=2, dimension=1) @ cm.WithReplacement(sample=11, population=56)
+    assert run.kl() <= run.rdp(1.01) < run.rdp(2) < math.inf

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.pairs.finite import symmetrised
+from tests import effort
 
 
 def laws(rng: np.random.Generator, count: int, largest: int) -> list[list[Fraction]]:
@@ -25,7 +26,7 @@ def profile(p: list[Fraction], q: list[Fraction], v: Fraction) -> Fraction:
 
 def test_the_profile_is_the_larger_of_both_at_every_corner_between_and_beyond() -> None:
     rng = np.random.default_rng(23)
-    for _ in range(300):
+    for _ in range(effort.drawn(60)):
         p, q = laws(rng, int(rng.integers(1, 9)), int(rng.choice([3, 12, 1000])))
         law = symmetrised(p, q)
         assert law.equal is not None

@@ -232,6 +232,7 @@ SHARED_BY_PAIRS = {
     "gaussian_replacement",  # the Gaussian pair on a sample with a replaced record
     "integer_noise_replacement",  # the same sample, of noise on the integers
     "laplace_replacement",  # the same sample, of Laplace noise
+    "near_gaussian",  # the pair of discrete Gaussian noise, or a Gaussian pair above it
     "pair",  # what may be asked of a pair
     "public_choice",  # a mixture of other pairs
     "selection",  # the best of several runs of another pair

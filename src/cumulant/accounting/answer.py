@@ -1,8 +1,7 @@
 """Compute epsilon and delta of a run.
 
-By its curve, by the exact layer, or the smaller of the two.
-
-Floats decide which side wins, and only the winner is certified.
+The curve bounds it, and so does the exact layer; the smaller bound is the answer. Floats decide which of them is certified:
+each is valid alone, so a wrong decision costs accuracy and never validity.
 """
 
 from __future__ import annotations
@@ -11,14 +10,20 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cumulant import domains
 from cumulant.accounting.cache import answered
-from cumulant.accounting.dominating_runs import dominated_runs, dominating_runs, has_dominating_runs
+from cumulant.accounting.dominating_runs import (
+    averaged_square,
+    dominated_runs,
+    dominating_runs,
+    has_dominating_runs,
+)
 from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
 from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
@@ -50,7 +55,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question) -> float | Floats:
-    """epsilon at one delta, or at each of several."""
+    """Return epsilon at one delta, or at each of several."""
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
         return answer(run, question.at(value[0])).value
@@ -136,7 +141,7 @@ class _Exact:
     given: Floats
 
     def least(self, asked: Sequence[Exact], rest: Sequence[Exact], by_curve: Callable[[], Floats]) -> Floats:
-        """The smaller of it and of what the curve says to the rest."""
+        """Return the smaller of the exact answer and of the curve's answer, which only the rest has."""
         if not rest:
             return self.value
         other = dict(zip(rest, by_curve().tolist(), strict=True))
@@ -144,28 +149,35 @@ class _Exact:
 
 
 def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) -> _Exact:
-    """The answers of the exact layer, which share what they have in common."""
+    """Return the answers of the exact layer to several questions, which share their lines."""
     ones, given = np.ones(len(values)), np.array([rounded_down(each) for each in values])
     nothing = math.inf if question.asked == "delta" else 1.0
     if rounds is None:
         return _Exact(nothing * ones, np.nan * ones, ones, given)
-    from cumulant.exact import answer as two_sided
-    from cumulant.exact.inversion.solver import share_lines
-
     listed = sorted({each for each in values if question.asked == "epsilon" or _between(each)})
     # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
     listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
-    accuracy = float(question.accuracy)
-    with share_lines():
-        if question.asked == "delta":
-            found = two_sided.epsilons(rounds, [(rounds, 1, each) for each in listed], accuracy, question.cone)
-        else:
-            found = two_sided.deltas(rounds, listed, accuracy, question.cone)
+    found = _each_by_losses(rounds, question, listed)
     known = {
         each: (one.value, math.nan if one.order is None else one.order) for each, one in zip(listed, found, strict=True)
     }
     value, order = np.array([known.get(each, (nothing, math.nan)) for each in values]).reshape(-1, 2).T
     return _Exact(value, order, ones, given)
+
+
+def _each_by_losses(rounds: Rounds, question: Question, values: Sequence[Exact]) -> Sequence[Answer]:
+    """Return answers from compositions that share their lines, or from the closed form of a single round."""
+    queries = [question.at(each).query for each in values]
+    if (single := rounds.single()) is not None:
+        from cumulant.exact.closed_form import single_answers
+
+        return single_answers(*single, queries)
+    from cumulant.exact import answer as two_sided
+    from cumulant.exact.inversion.solver import share_lines
+
+    with share_lines():
+        asked = [(rounds, 1, query) for query in queries]
+        return two_sided.upper_ends(rounds, asked, float(question.accuracy), question.cone)
 
 
 def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -227,15 +239,15 @@ def _orders(centre: int) -> Floats:
 
 @lru_cache(maxsize=4096)
 def _cgf(step: Step, centre: int) -> Floats:
-    """K of one round at these orders, which are those of every question nearby."""
+    """Return K of one round at the orders around this centre, in floats; nearby questions share them."""
     from cumulant.exact.inversion import saddle
 
     return np.asarray(saddle.cgf_values(((step, 1),), _orders(centre)), dtype=np.float64)
 
 
 def answer(run: RunRecord, question: Question) -> Answer:
-    """The number that is asked for, by the method that is asked for."""
-    return answered(run, question, lambda: _answer(run, question))
+    """Return the epsilon or delta that the question asks for, by its method; answers are remembered."""
+    return answered(run, question, partial(_answer, run, question))
 
 
 def _answer(run: RunRecord, question: Question) -> Answer:
@@ -268,8 +280,22 @@ def _has_batches(run: RunRecord) -> bool:
 
 def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, Answer] | None:
     """Return the least answer of the runs that dominate this one and that run; None where it is evaluated as it is."""
-    found = [(each, answer(each, question)) for each in dominating_runs(run)]
-    return min(found, key=lambda one: one[1].value) if found else None
+    best: tuple[RunRecord, Answer] | None = None
+    for square, each in sorted(((averaged_square(each), each) for each in dominating_runs(run)), key=itemgetter(0)):
+        if best is not None and square > 0 and _proper(question) and _gaussian_value(square, question) >= best[1].value:
+            break  # no bound of this run, and of those after it, is smaller
+        found = answer(each, question)
+        if best is None or found.value < best[1].value:
+            best = each, found
+    return best
+
+
+def _gaussian_value(square: Fraction, question: Question) -> float:
+    """Return the number for Gaussian noise of this squared shift."""
+    from cumulant.exact.closed_form import single_end
+    from cumulant.pairs.gaussian import GaussianPair
+
+    return single_end(GaussianPair.of_square(square), Fraction(1), question.query)
 
 
 def weaker_answer(run: RunRecord, question: Question, found: Answer | None = None) -> tuple[RunRecord, Answer] | None:
@@ -381,7 +407,10 @@ def _proper(question: Question) -> bool:
 
 
 def _by_curve(run: RunRecord, question: Question, below: float) -> Answer:
-    """From the best order of the curve; only what floats say to be below this is certified."""
+    """Return the answer from the best order of the curve.
+
+    It is certified only if floats say that it is smaller than `below`.
+    """
     ask = renyi_to_dp.proved_epsilon if question.asked == "delta" else renyi_to_dp.proved_delta
     found = ask(run.curve(question.row), question.value, question.formula, run.estimated, below=below)
     return replace(found, bound=question.row, way=question.converted)
@@ -415,7 +444,7 @@ def _distance(run: RunRecord, question: Question, below: float) -> float:
 
 
 def _by_composition(run: RunRecord, question: Question) -> Answer:
-    """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
+    """Return the answer of a composition theorem on each round's (epsilon, delta), amplified by Lemma 3."""
     from cumulant.conversion import baselines, composition
 
     steps = [
@@ -448,17 +477,22 @@ def rounds_of(run: RunRecord) -> tuple[Rounds | None, Failure | None]:
     return run.remembered(rounds)
 
 
+def has_closed_form(run: RunRecord) -> bool:
+    """Return True if both ends are those of one round with a closed form, so that nothing is composed."""
+    rounds = None if run.indirect else rounds_of(run)[0]
+    return rounds is not None and rounds.single() is not None and not rounds.has_only_named_witnesses
+
+
 def by_losses(rounds: Rounds, question: Question) -> Answer:
-    """From the closed form of the only round, or from the composition of loss distributions."""
+    """Return the answer from the composed loss distributions, or from the closed form of a single round."""
     if (single := rounds.single()) is not None:
         from cumulant.exact.closed_form import single_answer
 
-        found = single_answer(*single, question.asked, question.value)
+        found = single_answer(*single, question.query)
         return replace(found, bound=rounds.bound_name(found.way))
     from cumulant.exact import answer as two_sided
 
-    ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
-    found = ask(rounds, question.value, float(question.accuracy), question.cone, question.prove)
+    found = two_sided.upper_end(rounds, question.query, float(question.accuracy), question.cone, question.prove)
     bound = rounds.bound_name(found.way)
     epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
     strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
@@ -466,11 +500,14 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
 
 
 def lower_end(rounds: Rounds, question: Question) -> Answer | None:
-    """The largest epsilon, or delta, that explicit neighbouring data sets need."""
+    """Return the largest epsilon, or delta, that explicit neighbouring data sets need."""
+    if rounds.single() is not None and not rounds.has_only_named_witnesses:
+        from cumulant.exact.closed_form import single_lower_answer
+
+        return single_lower_answer(rounds.single_below(), question.query)
     from cumulant.exact import answer as two_sided
 
-    ask = two_sided.lower_epsilon if question.asked == "delta" else two_sided.lower_delta
-    return ask(rounds, question.value, float(question.accuracy), question.prove)
+    return two_sided.lower_end(rounds, question.query, float(question.accuracy), question.prove)
 
 
 def lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str, str]:
@@ -536,8 +573,8 @@ def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
     if one is None:
         found = [by_losses(rounds, question) for rounds, _ in listed]
     else:
-        asked = [(rounds, k, question.value) for rounds, k in listed]
-        found = two_sided.epsilons(one, asked, float(question.accuracy), question.cone)
+        asked = [(rounds, k, question.query) for rounds, k in listed]
+        found = two_sided.upper_ends(one, asked, float(question.accuracy), question.cone)
     known = {
         k: (each.value, math.nan if each.order is None else each.order)
         for (_, k), each in zip(listed, found, strict=True)

@@ -234,7 +234,8 @@ def in_brief(run: RunRecord, fpr: Number, method: Method, epsilon: float, delta:
     found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
     by_curve, by_statements = _ways(run, method) if method in METHODS else (False, None)
     if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
-        found, by_curve = min(found, _normal_power(rate, shift)), False
+        found, by_curve, by_statements = min(found, _normal_power(rate, shift)), False, None
+        largest = min(largest, advantage(run, "exact"))
     if by_statements:
         known = _Statements(run, by_statements)
         if by_statements == "exact":

@@ -6,6 +6,7 @@ putting one of them in the place of the part bounds the whole run from above, an
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import islice, product
 
 from cumulant.accounting.run import Component, RunRecord
@@ -27,6 +28,19 @@ def dominated_runs(run: RunRecord) -> tuple[RunRecord, ...]:
 def has_dominating_runs(run: RunRecord) -> bool:
     """Return True if a part can be evaluated only by runs that dominate it."""
     return any(part.dominating is not None for part in run.parts)
+
+
+def averaged_square(run: RunRecord) -> Fraction:
+    """Return the squared shift of Gaussian noise that the run dominates; 0 where nothing is known.
+
+    Each allocation of Gaussian noise is seen by the mean of its steps only. No bound of the run is below that of this noise.
+    """
+    found = Fraction(0)
+    for part in run.parts:
+        shift = None if part.pair is None or not part.lone or part.group > 1 else part.pair.dominated.gaussian_shift()
+        share = Fraction(1) if part.scheme is None else part.scheme.averaged
+        found += part.times * share * (shift or 0) ** 2
+    return found
 
 
 def _replaced(run: RunRecord, choices: list[tuple[RunRecord, ...] | None]) -> tuple[RunRecord, ...]:

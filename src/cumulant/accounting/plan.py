@@ -99,7 +99,7 @@ class Plan:
 
 def planned(run: RunRecord, question: Question) -> Plan:
     """The answer with everything that proves it, and the lower end where it is known."""
-    if not question.two_sided:
+    if not question.two_sided or answering.has_closed_form(run):
         return _planned(run, question)
     from cumulant.exact.inversion.solver import share_lines
 

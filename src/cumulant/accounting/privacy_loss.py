@@ -112,9 +112,9 @@ class PrivacyLoss:
         rounds = rounds_of(self.run)[0]
         if rounds is None:
             return whole  # what holds for both directions holds for each
-        from cumulant.exact.answer import directed_delta
+        from cumulant.exact.answer import directed_end
 
-        return min(whole, directed_delta(rounds, self._place, epsilon, float(question.accuracy)))
+        return min(whole, directed_end(rounds, self._place, question.at(epsilon).query, float(question.accuracy)))
 
     @property
     def _place(self) -> int:
@@ -137,12 +137,12 @@ class PrivacyLoss:
         rounds = rounds_of(self.run)[0]
         if self.direction == "both" or rounds is None or asked == 1:
             return whole
-        from cumulant.exact.answer import directed_epsilon, directed_largest
+        from cumulant.exact.answer import directed_end, directed_largest
 
         whole = min(whole, directed_largest(rounds, self._place))
         if asked == 0:
             return whole
-        return min(whole, directed_epsilon(rounds, self._place, rounded_down(asked), float(question.accuracy)))
+        return min(whole, directed_end(rounds, self._place, question.at(asked).query, float(question.accuracy)))
 
     def tail(self, x: Number | Iterable[Number]) -> float | Floats:
         """Bound P(loss > x) from above for every pair of neighbours.

@@ -19,6 +19,7 @@ from cumulant.bounds.table import OWN
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import Conversion
 from cumulant.conversion.conversions import conversion as conversion_row
+from cumulant.conversion.query import Query
 from cumulant.domains import ACCURACY, Domain, Exact, Number, listed
 from cumulant.errors import InputError, shown
 
@@ -103,6 +104,11 @@ class Question:
     def at(self, value: Exact) -> Question:
         """Return the question with this number given."""
         return replace(self, value=value)
+
+    @property
+    def query(self) -> Query:
+        """Return the given number as the engines ask for it."""
+        return Query("delta" if self.asked == "delta" else "epsilon", self.value)
 
     @property
     def two_sided(self) -> bool:
@@ -207,7 +213,8 @@ def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, s
         raise InputError(
             f"bound={bound!r} is a lower bound, which proves no epsilon; ask for it with rdp(order, bound={bound!r})"
         )
-    conversion_row(conversion or fixed_conversion)
+    if conversion is not None:
+        conversion_row(conversion)  # says what there is to choose
     return bound or fixed_bound, conversion or fixed_conversion
 
 

@@ -1,6 +1,6 @@
 """The rounds of a run as the exact layer takes them.
 
-Losses and sampling, or the reason why that is not known.
+Each round has a dominating pair and a sampling scheme. If one is not known the caller gets the reason, and uses the curve.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_ROUNDS = 10**9
 """More are more than any grid resolves; Gaussians without a sample count as one."""
 
 Replaced = Callable[[Component, Pair], Round | None]
-"""What replaces the round of a part with this pair; None where the part is taken as it is."""
+"""Returns the round that replaces that of a component with this pair; None if the component is taken as it is."""
 
 
 def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, Failure | None]:
@@ -67,7 +67,7 @@ def _closed_round(part: Component) -> Round | None:
 def _pair(part: Component) -> Pair | None:
     """Return the dominating pair of what runs on one sample.
 
-    Of one mechanism its own, of several one of all together.
+    One mechanism has its own pair; several have one pair for all of them. Returns None if no pair is known.
     """
     if part.lone or part.inner is None:
         return part.pair

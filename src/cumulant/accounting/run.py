@@ -197,11 +197,8 @@ class RunRecord:
     @cached_property
     def key(self) -> Hashable:
         """Return a key of equal runs; None if it is not data alone, so that nothing about it may be remembered."""
-        for part in self.nested():
-            if not part.written:
-                return None
         for part in self.parts:
-            if part.estimated or part.key is None:
+            if not part.written or part.estimated or part.key is None:  # what runs on samples is written if the part is
                 return None
         counted: list[Hashable] = []
         for part in self.sorted:

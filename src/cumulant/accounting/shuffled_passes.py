@@ -15,6 +15,7 @@ from cumulant.accounting.indirect_routes import SHUFFLED
 from cumulant.accounting.question import Question
 from cumulant.accounting.rounds import rounds as rounds_of
 from cumulant.accounting.run import Component, RunRecord
+from cumulant.conversion.query import Query
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import answer
 from cumulant.exact.rounds import Round, Rounds, StatedSteps
@@ -63,7 +64,7 @@ def _fixed_point(rounds: Rounds, slack: float, delta: float, question: Question,
         if not rest > 0:
             return math.inf
         exact = Fraction(rest * (1 - MANY))
-        found = answer.epsilon(rounds, exact, float(question.accuracy), cone=False).value
+        found = answer.upper_end(rounds, Query("delta", exact), float(question.accuracy), cone=False).value
         if found <= guess:
             return found
         if slack == 0:
@@ -90,7 +91,7 @@ def _delta_near(run: RunRecord, question: Question, aim: float) -> float:
     epsilon, best = question.value, 1.0
     grown = 1 + math.exp(min(rounded_up(epsilon), 700.0))
     for rounds, slack in _options(run, math.log(aim)):
-        found = answer.delta(rounds, epsilon, float(question.accuracy), cone=False).value
+        found = answer.upper_end(rounds, question.query, float(question.accuracy), cone=False).value
         found = min(float(raised(found + slack * grown, MANY)), 1.0)
         if slack > 0 and best < 1 and not found < best:
             break  # eps0 only grows from here on

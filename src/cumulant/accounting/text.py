@@ -44,8 +44,9 @@ WAYS = {
     "product of one law per round on a lattice, which was proposed by a linear programme and checked row by row; evaluated "
     "along a vertical line, which folds on a lattice, or by a tilted FFT with every error term added",
     "cone": "Theorem B: judged by a family of test functions that bounds delta, adaptive rounds are no worse than a product "
-    "of known pairs: the sampled Gaussian pair of Proposition 11 once per round and, where only distances of values are known, "
-    "one Gaussian pair more; evaluated along a vertical line, or on a dominating grid with its error terms added",
+    "of known pairs: the sampled Gaussian pair of Proposition 11 once per round, the dominating pair of every other mechanism "
+    "and, where only distances of values are known, one Gaussian pair more; evaluated along a vertical line, or on a "
+    "dominating grid with its error terms added",
 }
 """How the exact layer reaches a number."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,15 @@ from cumulant.bounds.bound import Bound, no_slack, nothing
 from cumulant.curves.curve import Curve, Lowest, Wrapped
 from cumulant.curves.maximum import Highest
 from cumulant.errors import CertificateError
-from cumulant.losses.ratio_law import Ratios, ratios
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.rounding import U
 from cumulant.pairs.pair import Pair
+
+if TYPE_CHECKING:
+    from cumulant.losses.ratio_law import Ratios
 
 MOST = 512
 """The largest order that is expanded; above it the mechanism itself is the bound."""
@@ -277,6 +279,8 @@ _NOTHING = Integral(1, np.zeros(0), 0.0, np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0
 
 def integral(pair: Pair, steps: int, most: int) -> Integral:
     """The integrand for orders up to most + 1; nothing where floats do not reach that far."""
+    from cumulant.losses.ratio_law import ratios
+
     loss, far = pair.loss(), 2.0 * most + 20
     ends = pair.curve().cgf(np.array([far / steps, 1.0]), BOUNDED).upper()
     # phi(u) <= (s / (e u))^s E_Q W^-s for every s, here far / steps, and E_Q W^-s = e^K(s) of a symmetric pair

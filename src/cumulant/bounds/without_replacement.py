@@ -32,7 +32,6 @@ from cumulant.errors import HypothesisError
 from cumulant.losses.subsampled import PAIR, PROFILE
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.response import ResponseLaw, TernaryLaw
 
 if TYPE_CHECKING:
     from cumulant.pairs.gaussian import GaussianPair
@@ -202,6 +201,8 @@ def pure_triples(base: Curve, rate: Fraction) -> Curve:
     >>> pure_triples(Response(epsilon=Fraction(1)), Fraction(1, 100)).rdp([2, 64])
     array([0.00012409, 0.00400969])
     """
+    from cumulant.pairs.response import ResponseLaw, TernaryLaw
+
     return Highest((ResponseLaw(base).sampled(base, rate, PAIR), TernaryLaw(base).sampled(base, rate, PROFILE)))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.failure import Failure, Reason
+from cumulant.conversion.query import Query
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import closed_form as closed
 from cumulant.exact.adaptive import theorem_w, theorem_w_line, value_iteration
@@ -21,9 +21,9 @@ from cumulant.exact.grid.refine import Bound
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.decay import DecayTooSlow
 from cumulant.exact.inversion.solver import Effort, ProvedEnd
-from cumulant.exact.limits import Limits, basic_composition_delta, basic_composition_epsilon, limits_of
-from cumulant.exact.rounds import Rounds, RoundTypes
-from cumulant.exact.witnesses import ADAPTIVE, PAIR
+from cumulant.exact.limits import Limits, basic_composition, limits_of
+from cumulant.exact.rounds import Rounds
+from cumulant.exact.witnesses import ADAPTIVE
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 from cumulant.progress import watched
 
@@ -81,49 +81,43 @@ ANSWER = AnswerSettings()
 """Settings of the order in which routes are tried."""
 
 
-def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
-    """Return an upper bound on epsilon at this exact delta in (0, 1), from the best route."""
-    if (single := rounds.single()) is not None:
-        return closed.single_answer(*single, "delta", delta)
-    limits = limits_of(rounds)
-    known = _epsilon_without_composition(rounds, delta, limits)
-    if known is not None:
-        return known
-    effort = _effort(prove)
-    by_line = solver.line_epsilon(rounds, delta, accuracy, cone, effort)
+def upper_end(rounds: Rounds, query: Query, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
+    """Return an upper bound on epsilon, or delta, the smallest of all routes.
 
-    def in_floats() -> Answer:
-        [found] = batch.float_epsilons(rounds, [(1, delta)], accuracy, cone)
-        fine = _float_answer(found) or _grid_epsilon(rounds, delta, accuracy, cone)
-        if accuracy < ANSWER.rough_accuracy:
-            [found] = batch.float_epsilons(rounds, [(1, delta)], ANSWER.rough_accuracy, cone)
-            fine = _smallest_answer(fine, solver.line_epsilon(rounds, delta, ANSWER.rough_accuracy, cone), found)
-        return fine
-
-    return _least_epsilon(rounds, delta, limits, cone, _proof_or_grid(by_line, effort, accuracy, in_floats), prove)
+    The given delta is in (0, 1). `cone` admits Theorem B; `prove` asks for a proof in balls without a work limit.
+    """
+    limits = limits_of(rounds) if rounds.single() is None else Limits(1.0, math.inf, 1.0)
+    known = _end_without_composition(rounds, query, limits)
+    return known if known is not None else _composed_end(rounds, query, accuracy, limits, cone, prove)
 
 
-def epsilons(
-    one: Rounds, asked: Sequence[tuple[Rounds, int, Fraction]], accuracy: float, cone: bool = True
+def upper_ends(
+    one: Rounds, asked: Sequence[tuple[Rounds, int, Query]], accuracy: float, cone: bool = True
 ) -> list[Answer]:
-    """Return epsilon for many (repetitions, delta) queries about one run.
+    """Return epsilon, or delta, for many (repetitions, query) pairs about one run.
 
     They share one spectrum.
 
-    `one` is a single repetition; each query holds the rounds of all its repetitions, their number and a delta. Floats answer
-    where they can; the other queries go through `epsilon` one by one.
+    `one` is a single repetition; each pair comes with the rounds of all its repetitions. All queries give the same kind of
+    number. Floats answer where they can in one call; balls or a grid answer the rest.
     """
+    if (many := _single_deltas(asked)) is not None:
+        return many
     limits = {id(rounds): limits_of(rounds) for rounds, _, _ in asked}
-    known = [_epsilon_without_composition(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
+    known = [_end_without_composition(rounds, query, limits[id(rounds)]) for rounds, _, query in asked]
     unknown = [i for i, each in enumerate(known) if each is None]
-    shared = batch.float_epsilons(one, [asked[i][1:] for i in unknown], accuracy, cone)
+    shared = batch.float_ends(one, [asked[i][1:] for i in unknown], accuracy, cone)
+    lost = 0
     for i, found in watched(list(zip(unknown, map(_float_answer, shared), strict=True)), "questions"):
-        rounds, _, delta = asked[i]
-        known[i] = (
-            epsilon(rounds, delta, accuracy, cone)
-            if found is None
-            else _least_epsilon(rounds, delta, limits[id(rounds)], cone, found)
-        )
+        rounds, _, query = asked[i]
+        bounds = limits[id(rounds)]
+        if found is not None or lost >= ANSWER.lost_in_a_row:
+            found = found or _grid_end(rounds, query, accuracy, bounds, cone)
+            known[i] = _least_end(rounds, query, bounds, cone, found)
+            continue
+        known[i] = answer = _composed_end(rounds, query, accuracy, bounds, cone, floats=query.wants_epsilon)
+        by_grid = not query.wants_epsilon and answer.rigour != "proved" and accuracy >= ANSWER.rough_accuracy
+        lost = lost + 1 if by_grid else 0
     return [each for each in known if each is not None]
 
 
@@ -136,176 +130,121 @@ def pure_epsilon(rounds: Rounds) -> Answer:
     return _answer(limits.largest if limits.leak == 0 else math.inf, _LATTICE, _rigour(rounds))
 
 
-def _epsilon_without_composition(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
-    """Return epsilon if no composition is needed for it; None if the rounds have to be composed."""
+def _single_deltas(asked: Sequence[tuple[Rounds, int, Query]]) -> list[Answer] | None:
+    """Return delta of one round at all given epsilons by one call of its profile.
+
+    Returns None if delta is given, or the rounds have no closed form.
+    """
+    if not asked or asked[0][2].wants_epsilon or (single := asked[0][0].single()) is None:
+        return None
+    return closed.single_answers(*single, [query for _, _, query in asked])
+
+
+def _end_without_composition(rounds: Rounds, query: Query, limits: Limits) -> Answer | None:
+    """Return epsilon, or delta, without a composition; None if the rounds have to be composed."""
     if (single := rounds.single()) is not None:
-        return closed.single_answer(*single, "delta", delta)
-    if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
+        return closed.single_answer(*single, query)
+    if not query.wants_epsilon:
+        return None
+    if rounded_down(query.value) == 0:  # no float is as small, so no grid is tilted for it
         return _answer(math.inf, _LATTICE, _rigour(rounds))
-    if limits.distance <= rounded_down(delta):
+    if limits.distance <= rounded_down(query.value):
         return _answer(0.0, _LATTICE, _rigour(rounds))
     return None
 
 
-def _least_epsilon(
-    rounds: Rounds, delta: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
+def _composed_end(
+    rounds: Rounds,
+    query: Query,
+    accuracy: float,
+    limits: Limits,
+    cone: bool,
+    prove: bool = False,
+    floats: bool = True,
 ) -> Answer:
-    """Return the smallest epsilon of a composition and of the bounds that need no composition."""
-    if limits.leak <= rounded_down(delta) and limits.largest < found.value:
-        found = _answer(limits.largest, _LATTICE, _rigour(rounds))
-    if (added := basic_composition_epsilon(rounds, delta)) < found.value:
-        found = _answer(added, closed.ROUTE, "proved")
-    if not rounds.adaptive:
-        return found
-    optimum = (
-        None
-        if _has_wanted_proof(found, prove)
-        else value_iteration.optimum(rounds, math.log(rounded_down(delta)), cone)
-    )
-    if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
-        found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    if not cone or found.way == _ADAPTIVE:  # which is the optimum itself
-        return found
-    if (by_order := theorem_w_line.epsilon(rounds, delta)) is not None:
-        return _theorem_w_line_answer(by_order, found, prove)
-    if _has_wanted_proof(found, prove):
-        return found
-    return _theorem_w_grid_answer(rounds, theorem_w.epsilon(rounds, math.log(rounded_down(delta))), found)
+    """Return epsilon, or delta, from the inversion line in balls, or a smaller bound.
 
-
-def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
-    """Return epsilon from grids.
-
-    It is the largest direction of the profile, or Theorem B if that is smaller.
-    """
-    log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, ANSWER.finest_grid)
-    for terms in rounds.upper():
-        if best.value > 0 and _proved_smaller(terms, best, rounded_down(delta), accuracy):
-            continue
-        best = max(best, _patient_grid_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
-    found = _grid_answer(best, _LATTICE, rounds)
-    reference = rounds.cone() if cone else None
-    if reference is not None:
-        by_cone = _grid_answer(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
-        found = min(found, by_cone, key=lambda one: one.value)
-    return found
-
-
-def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
-    """Return an upper bound on delta at this exact epsilon, the smallest of all routes.
-
-    `cone` admits Theorem B; `prove` asks for a proof in balls without a work limit.
-    """
-    if (single := rounds.single()) is not None:
-        return closed.single_answer(*single, "epsilon", epsilon)
-    return _delta_by_line(rounds, epsilon, accuracy, cone, True, prove)
-
-
-def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
-    """Return delta for many epsilons. Floats answer all of them in one call.
-
-    Balls or a grid answer the rest.
-    """
-    single = rounds.single()
-    if single is not None:
-        return [_answer(value, closed.ROUTE, "proved") for value in closed.single_deltas(*single, asked)]
-    shared = map(_float_answer, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
-    limits, answers, lost = limits_of(rounds), list[Answer](), 0
-    for each, found in zip(asked, shared, strict=True):
-        if found is None and lost < ANSWER.lost_in_a_row:
-            answers.append(_delta_by_line(rounds, each, accuracy, cone, False))
-            lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= ANSWER.rough_accuracy else 0
-            continue
-        answers.append(_least_delta(rounds, each, limits, cone, found or _grid_delta(rounds, each, accuracy, cone)))
-    return answers
-
-
-def _delta_by_line(
-    rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool, floats: bool, prove: bool = False
-) -> Answer:
-    """Return delta from the inversion line in balls.
-
-    Floats (unless they were asked before) or a grid answer the rest.
+    Floats (unless they were asked before) or a grid answer where balls do not.
     """
     effort = _effort(prove)
-    by_line = solver.line_delta(rounds, epsilon, accuracy, cone, effort)
+    by_line = solver.upper_end(rounds, query, accuracy, cone, effort)
 
     def otherwise() -> Answer:
-        [found] = batch.float_deltas(rounds, [(1, epsilon)], accuracy, cone) if floats else [None]
-        fine = _float_answer(found) or _grid_delta(rounds, epsilon, accuracy, cone)
+        [found] = batch.float_ends(rounds, [(1, query)], accuracy, cone) if floats else [None]
+        fine = _float_answer(found) or _grid_end(rounds, query, accuracy, limits, cone)
         if accuracy < ANSWER.rough_accuracy:
-            [found] = batch.float_deltas(rounds, [(1, epsilon)], ANSWER.rough_accuracy, cone)
-            fine = _smallest_answer(fine, solver.line_delta(rounds, epsilon, ANSWER.rough_accuracy, cone), found)
+            [found] = batch.float_ends(rounds, [(1, query)], ANSWER.rough_accuracy, cone)
+            fine = _smallest_answer(fine, solver.upper_end(rounds, query, ANSWER.rough_accuracy, cone), found)
         return fine
 
-    return _least_delta(
-        rounds, epsilon, limits_of(rounds), cone, _proof_or_grid(by_line, effort, accuracy, otherwise), prove
-    )
+    return _least_end(rounds, query, limits, cone, _proof_or_grid(by_line, effort, accuracy, otherwise), prove)
 
 
-def _least_delta(
-    rounds: Rounds, epsilon: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
-) -> Answer:
-    """Return the smallest delta of a composition and of the bounds that need no composition."""
-    if (added := basic_composition_delta(rounds, epsilon)) < found.value:
+def _least_end(rounds: Rounds, query: Query, limits: Limits, cone: bool, found: Answer, prove: bool = False) -> Answer:
+    """Return the smallest epsilon, or delta, of a composition and of bounds without one."""
+    if query.wants_epsilon and limits.leak <= rounded_down(query.value) and limits.largest < found.value:
+        found = _answer(limits.largest, _LATTICE, _rigour(rounds))
+    if (added := basic_composition(rounds, query)) < found.value:
         found = _answer(added, closed.ROUTE, "proved")
-    most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
     if rounds.adaptive:
-        found = _least_adaptive_delta(rounds, epsilon, cone, found, prove)
+        found = _least_adaptive_end(rounds, query, cone, found, prove)
+    if query.wants_epsilon:
+        return found
+    most = min(limits.distance, limits.leak if limits.largest <= rounded_down(query.value) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
 
 
-def _least_adaptive_delta(rounds: Rounds, epsilon: Fraction, cone: bool, found: Answer, prove: bool) -> Answer:
-    """Return the smallest delta of a composition and of the theorems about queries that adapt."""
-    log_delta = math.log(max(found.value, ANSWER.underflow))
+def _least_adaptive_end(rounds: Rounds, query: Query, cone: bool, found: Answer, prove: bool) -> Answer:
+    """Return the smallest epsilon, or delta, of a composition and of adaptive theorems."""
+    log_delta = query.log_delta
+    if log_delta is None:
+        log_delta = math.log(max(found.value, ANSWER.underflow))
     optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
-    if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
+    if optimum is not None and (enough := optimum.upper_end(query)) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    if cone and found.way != _ADAPTIVE and found.value > 0:
+    if not cone or found.way == _ADAPTIVE:  # which is the optimum itself
+        return found
+    if not query.wants_epsilon:
+        if not found.value > 0:
+            return found
         log_delta = math.log(min(found.value, 1.0))
-        if (by_order := theorem_w_line.delta(rounds, epsilon, log_delta)) is not None:
-            found = _theorem_w_line_answer(by_order, found, prove)
-        elif not _has_wanted_proof(found, prove):
-            found = _theorem_w_grid_answer(rounds, theorem_w.delta(rounds, rounded_down(epsilon), log_delta), found)
-    return found
+    if (by_order := theorem_w_line.upper_end(rounds, query, log_delta)) is not None:
+        return _theorem_w_line_answer(by_order, found, prove)
+    if _has_wanted_proof(found, prove):
+        return found
+    return _theorem_w_grid_answer(rounds, theorem_w.upper_end(rounds, query, log_delta), found)
 
 
-def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
-    """Return delta from grids.
+def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, cone: bool) -> Answer:
+    """Return epsilon, or delta, from grids.
 
     It is the largest direction of the profile, or Theorem B if that is smaller.
     """
-    asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, ANSWER.finest_grid)
-    limits = limits_of(rounds)
+    best, accuracy = search.NOTHING, max(accuracy, ANSWER.finest_grid)
     for terms in rounds.upper():
-        if best is search.NOTHING:
-            best = _patient_grid_delta(terms, asked, accuracy, limits)
-            continue
-        # an order that is enough for one direction shows that the other is smaller, where its own would be far out
-        other = search.grid_delta(terms, asked, accuracy, True, most=best.order - 1)
-        if other.value > best.value > 0:
-            other = _patient_grid_delta(terms, asked, accuracy, limits)
-        best = max(best, other, key=lambda bound: bound.value)
+        if best is search.NOTHING or not _proved_smaller(terms, query, best, accuracy):
+            best = max(best, _patient_grid_end(terms, query, accuracy, limits), key=lambda bound: bound.value)
     found = _grid_answer(best, _LATTICE, rounds)
-    reference = rounds.cone() if cone else None
+    reference = rounds.cone_on_grid if cone else None
     if reference is not None:
-        by_cone = _grid_answer(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
+        by_cone = _grid_answer(search.cone_end(reference, query, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
     return found
 
 
-def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: float) -> float:
-    """Return an upper bound on delta for one direction of the neighbours.
+def directed_end(rounds: Rounds, direction: int, query: Query, accuracy: float) -> float:
+    """Return an upper bound on epsilon, or delta, for one direction of the neighbours.
 
-    Returns 1 if no grid reaches an answer.
+    Returns +inf, or 1 for delta, if no grid reaches an answer.
     """
-    single = rounds.single_directed()
-    if single is not None:
-        return (closed.single_added_delta if direction else closed.single_delta)(*single, epsilon)
-    asked, grid = rounded_down(epsilon), max(accuracy, ANSWER.finest_grid)
-    if directed_largest(rounds, direction) <= asked:
-        return 0.0
-    return min(max(_patient_grid_delta(terms, asked, grid).value for terms in _directed_terms(rounds, direction)), 1.0)
+    if not query.wants_epsilon:
+        if (single := rounds.single_directed()) is not None:
+            return (closed.single_added_delta if direction else closed.single_delta)(*single, query.value)
+        if directed_largest(rounds, direction) <= rounded_down(query.value):
+            return 0.0
+    grid = max(accuracy, ANSWER.finest_grid)
+    found = [_patient_grid_end(terms, query, grid).value for terms in _directed_terms(rounds, direction)]
+    return min(max(found), query.trivial)
 
 
 def directed_largest(rounds: Rounds, direction: int) -> float:
@@ -326,17 +265,6 @@ def _largest(terms: Terms) -> float:
     return float(raised(sum(times * step.largest() for step, times in terms), MANY))
 
 
-def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: float) -> float:
-    """Return an upper bound on epsilon for one direction at delta in (0, 1).
-
-    Returns +inf if no grid reaches an answer.
-    """
-    grid = max(accuracy, ANSWER.finest_grid)
-    return max(
-        _patient_grid_epsilon(terms, math.log(delta), grid).value for terms in _directed_terms(rounds, direction)
-    )
-
-
 def _directed_terms(rounds: Rounds, direction: int) -> list[Terms]:
     """Return the compositions of one direction.
 
@@ -346,52 +274,19 @@ def _directed_terms(rounds: Rounds, direction: int) -> list[Terms]:
     return every if len(every) == 1 else every[direction::2]
 
 
-def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
-    """Return the largest epsilon that explicit neighbours need at this delta.
+def lower_end(rounds: Rounds, query: Query, accuracy: float, prove: bool = False) -> Answer | None:
+    """Return the largest epsilon, or delta, that explicit neighbours need.
 
     Returns None if no data sets are known.
     """
-    if rounds.single() is not None and not rounds.named:
-        below = rounds.single_below()
-        needed = None if below is None else closed.single_lower_epsilon(*below, delta)
-        return None if needed is None else _answer(needed, PAIR, "proved")
-
-    def on_line(terms: Terms, round_types: RoundTypes) -> ProvedEnd | None:
-        return solver.line_lower_epsilon(rounds, terms, round_types, delta, accuracy, _effort(prove))
-
-    def on_grid(terms: Terms) -> Bound:
-        return search.grid_epsilon(
-            terms, math.log(rounded_up(delta)), max(accuracy, ANSWER.finest_witness), upper=False
-        )
-
-    found = _best_witness(rounds, on_line, on_grid, prove)
-    if not rounds.adaptive:
+    if rounds.single() is not None and not rounds.has_only_named_witnesses:
+        return closed.single_lower_answer(rounds.single_below(), query)
+    found = _best_witness(rounds, query, accuracy, prove)
+    if not rounds.adaptive or (found is None and not query.wants_epsilon):
         return found
-    optimum = value_iteration.lower_optimum(rounds, math.log(rounded_up(delta)))
-    return _larger_bound(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
-
-
-def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
-    """Return the largest delta that explicit neighbours need at this epsilon.
-
-    Returns None if no data sets are known.
-    """
-    if rounds.single() is not None and not rounds.named:
-        below = rounds.single_below()
-        needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
-        return _answer(needed, PAIR, "proved") if needed > 0 else None
-
-    def on_line(terms: Terms, round_types: RoundTypes) -> ProvedEnd | None:
-        return solver.line_lower_delta(rounds, terms, round_types, epsilon, accuracy, _effort(prove))
-
-    def on_grid(terms: Terms) -> Bound:
-        return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, ANSWER.finest_witness), upper=False)
-
-    found = _best_witness(rounds, on_line, on_grid, prove)
-    if not rounds.adaptive:
-        return found
-    optimum = None if found is None else value_iteration.lower_optimum(rounds, math.log(found.value))
-    return _larger_bound(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
+    log_delta = math.log(rounded_up(query.value) if query.wants_epsilon or found is None else found.value)
+    optimum = value_iteration.lower_optimum(rounds, log_delta)
+    return _larger_bound(found, 0.0 if optimum is None else optimum.lower_end(query))
 
 
 def _larger_bound(found: Answer | None, needed: float) -> Answer | None:
@@ -400,55 +295,46 @@ def _larger_bound(found: Answer | None, needed: float) -> Answer | None:
     return _answer(needed, ADAPTIVE, "bounded") if needed > best else found
 
 
-def _best_witness(
-    rounds: Rounds,
-    on_line: Callable[[Terms, RoundTypes], ProvedEnd | None],
-    on_grid: Callable[[Terms], Bound],
-    prove: bool,
-) -> Answer | None:
+def _best_witness(rounds: Rounds, query: Query, accuracy: float, prove: bool) -> Answer | None:
     """Return the largest lower bound of all explicit neighbours.
 
     The line gives it if it answers, else a grid does. Returns None if all are 0.
     """
     best: Answer | None = None
     for name, terms, round_types in rounds.witnesses():
-        proved = None if round_types is None else on_line(terms, round_types)
-        found = _answer(0.0, name, "proved") if proved is None else _answer(proved.value, name, "proved")
+        proved = None
+        if round_types is not None:
+            proved = solver.lower_end(rounds, terms, round_types, query, accuracy, _effort(prove))
+        found = _answer(0.0 if proved is None else proved.value, name, "proved")
         if proved is None or (proved.smoothed and not prove):
-            found = max(found, _answer(on_grid(terms).value, name, "bounded"), key=lambda each: each.value)
+            on_grid = search.grid_end(terms, query, max(accuracy, ANSWER.finest_witness), upper=False)
+            found = max(found, _answer(on_grid.value, name, "bounded"), key=lambda each: each.value)
         if found.value > (0.0 if best is None else best.value):  # a route that gave up has 0
             best = found
     return best
 
 
-def _patient_grid_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
-    """Return epsilon from a grid.
+def _patient_grid_end(terms: Terms, query: Query, accuracy: float, limits: Limits | None = None) -> Bound:
+    """Return epsilon, or delta, from a grid.
 
-    If the grid gives up, a smaller delta is asked for, whose epsilon is an upper bound too.
-    """
-    for less in ANSWER.log_reductions:
-        found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
-        if found.value < math.inf:
-            return found
-    return search.UNKNOWN
-
-
-def _patient_grid_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
-    """Return delta from a grid.
-
-    If the grid gives up, a smaller epsilon is asked for, whose delta is an upper bound too.
+    If the grid gives up, a smaller delta, or epsilon, is asked for, whose answer is an upper bound too.
 
     Next to the largest loss a grid sees only its last cell, and the chord from a smaller epsilon to that loss is lower.
     """
-    chorded = search.CERTAIN
-    if limits is not None and (1 - ANSWER.near_largest) * limits.largest < epsilon < limits.largest:
-        start = epsilon - max(ANSWER.near_largest * epsilon, limits.largest - epsilon)
-        chorded = _chord(search.grid_delta(terms, start, accuracy, True), start, epsilon, limits)
+    otherwise, epsilon = search.UNKNOWN, rounded_down(query.value)
+    if not query.wants_epsilon:
+        otherwise = search.CERTAIN
+        if limits is not None and (1 - ANSWER.near_largest) * limits.largest < epsilon < limits.largest:
+            start = epsilon - max(ANSWER.near_largest * epsilon, limits.largest - epsilon)
+            otherwise = _chord(search.grid_delta(terms, start, accuracy, True), start, epsilon, limits)
     for less in ANSWER.log_reductions:
-        found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
-        if found is not search.CERTAIN:
-            return min(found, chorded, key=lambda bound: bound.value)
-    return chorded
+        if (log_delta := query.log_delta) is not None:
+            found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
+        else:
+            found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
+        if found.value < query.trivial:
+            return min(found, otherwise, key=lambda bound: bound.value)
+    return otherwise
 
 
 def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
@@ -465,12 +351,18 @@ def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
     return replace(found, value=min(value, found.value))
 
 
-def _proved_smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
-    """Return True if a coarse grid proves that this direction needs no more than the known one.
+def _proved_smaller(terms: Terms, query: Query, best: Bound, accuracy: float) -> bool:
+    """Return True if a grid proves that this direction needs no more than the known one.
 
-    The grid is tilted as for the known direction.
+    The grid is tilted as for the known direction: an order that is enough there shows that this delta is smaller, where its own
+    order would be far out. It is coarser if epsilon is wanted.
     """
-    return search.grid_delta(terms, best.value, ANSWER.coarser * accuracy, True, most=best.order - 1).value <= delta
+    if not best.value > 0:
+        return False
+    given = rounded_down(query.value)
+    epsilon, delta = (best.value, given) if query.wants_epsilon else (given, best.value)
+    coarser, order = ANSWER.coarser if query.wants_epsilon else 1, best.order - 1
+    return search.grid_delta(terms, epsilon, coarser * accuracy, True, most=order, enough=delta).value <= delta
 
 
 def _effort(prove: bool) -> Effort:
@@ -488,12 +380,12 @@ def _proof_or_grid(
 ) -> Answer:
     """Return the proved answer.
 
-    If balls failed or smoothed and the grid's answer is smaller, that is returned with the reason.
+    If balls failed, smoothed or were rough, and the grid's answer is smaller, that is returned with the reason.
 
     A caller who wants a proof gets it if it is as accurate as the accuracy asked for.
     """
     found = None if by_line is None else _line_answer(*by_line)
-    if found is not None and by_line is not None and not by_line[0].smoothed:
+    if found is not None and by_line is not None and not (by_line[0].smoothed or by_line[0].rough):
         return found
     other = on_grid()
     if found is not None and found.value <= other.value * (1 + accuracy if effort.wants_proof else 1):

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
+from cumulant.conversion.query import Query
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.curves.closed_form import lemma3
 from cumulant.errors import CertificateError
+from cumulant.exact.witnesses import PAIR
 from cumulant.losses.subsampled import unsampled_ball
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
@@ -57,10 +59,41 @@ CLOSED_FORM = ClosedFormSettings()
 """Settings of closed forms."""
 
 
-def single_answer(pair: Pair, rate: Fraction, asked: str, value: Fraction) -> Answer:
-    """Return epsilon at this delta, or delta at this epsilon, of the only round; `asked` names the given number."""
-    find = single_epsilon if asked == "delta" else single_delta
-    return Answer(find(pair, rate, value), None, "proved", way=ROUTE)
+def single_answer(pair: Pair, rate: Fraction, query: Query) -> Answer:
+    """Return epsilon at the given delta, or delta at the given epsilon, of the only round."""
+    return Answer(single_end(pair, rate, query), None, "proved", way=ROUTE)
+
+
+def single_end(pair: Pair, rate: Fraction, query: Query) -> float:
+    """Return an upper bound on the epsilon, or the delta, of one round."""
+    return (single_epsilon if query.wants_epsilon else single_delta)(pair, rate, query.value)
+
+
+def single_lower_end(pair: Pair, rate: Fraction, query: Query) -> float | None:
+    """Return a lower bound on the epsilon, or the delta, of one round; None if none is proved."""
+    if query.wants_epsilon:
+        return single_lower_epsilon(pair, rate, query.value)
+    return rounded_down(enclosed_delta(pair, rate, query.value)[0]) or None
+
+
+def single_answers(pair: Pair, rate: Fraction, queries: Sequence[Query]) -> list[Answer]:
+    """Return the answer of the only round to each query; deltas share one call of the profile.
+
+    All queries give the same kind of number.
+    """
+    if any(query.wants_epsilon for query in queries):
+        return [single_answer(pair, rate, query) for query in queries]
+    found = single_deltas(pair, rate, [query.value for query in queries])
+    return [Answer(value, None, "proved", way=ROUTE) for value in found]
+
+
+def single_lower_answer(below: tuple[Pair, Fraction] | None, query: Query) -> Answer | None:
+    """Return the number that the data sets of the only round need.
+
+    Returns None if no data sets attain it, or no number is proved.
+    """
+    needed = None if below is None else single_lower_end(*below, query)
+    return None if needed is None else Answer(needed, None, "proved", way=PAIR)
 
 
 def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
@@ -84,7 +117,7 @@ def single_deltas(pair: Pair, rate: Fraction, epsilons: Sequence[Fraction]) -> l
 
 
 def _least_loss(rate: Fraction, epsilon: Fraction) -> Fraction:
-    """Return a lower bound on log(1 + (e^epsilon - 1)/g), where the profile is at least that of the loss itself."""
+    """Return a lower bound on log(1 + (e^epsilon - 1)/g); the profile there is not smaller."""
     least = epsilon
     if rate < 1:
         e0 = unsampled_ball(BALLS.number(epsilon), rate)

@@ -6,9 +6,10 @@ They are the total variation distance, the largest loss, and basic composition.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from cumulant.conversion.query import Query
 from cumulant.exact import closed_form as closed
 from cumulant.exact.rounds import Round, Rounds
 from cumulant.numerics.rounding import MANY, raised, rounded_up
@@ -37,41 +38,19 @@ def limits_of(rounds: Rounds) -> Limits:
     return Limits(_distance(rounds), *_largest_and_leak(rounds))
 
 
-def basic_composition_epsilon(rounds: Rounds, delta: Fraction) -> float:
-    """Return the sum of the epsilons of n rounds at delta / n each.
+def basic_composition(rounds: Rounds, query: Query) -> float:
+    """Return the sum of the epsilons, or deltas, of n rounds at 1/n of the given number each.
 
-    Returns +inf unless rounds rarely see the record.
+    Returns +inf, or 1 for delta, unless rounds rarely see the record.
     """
     closed_forms = rounds.rare_closed_forms()
-    if closed_forms is None:
-        return math.inf
-    count = sum(times for _, times in closed_forms)
-    needed = [(closed.single_epsilon(*form, delta / count), times) for form, times in closed_forms]
-    return (
-        rounded_up(sum((times * Fraction(each) for each, times in needed), start=Fraction(0)))
-        if all(math.isfinite(each) for each, _ in needed)
-        else math.inf
-    )
-
-
-def basic_composition_delta(rounds: Rounds, epsilon: Fraction) -> float:
-    """Return the sum of the deltas of n rounds at epsilon / n each.
-
-    Returns 1 unless rounds rarely see the record.
-    """
-    closed_forms = rounds.rare_closed_forms()
-    if closed_forms is None:
-        return 1.0
-    count = sum(times for _, times in closed_forms)
-    return min(
-        rounded_up(
-            sum(
-                (times * Fraction(closed.single_delta(*form, epsilon / count)) for form, times in closed_forms),
-                start=Fraction(0),
-            )
-        ),
-        1.0,
-    )
+    if not closed_forms:  # without rounds nothing is lost, and there is nothing to share
+        return query.trivial if closed_forms is None else 0.0
+    share = replace(query, value=query.value / sum(times for _, times in closed_forms))
+    ends = [(closed.single_end(*form, share), times) for form, times in closed_forms]
+    if not all(math.isfinite(each) for each, _ in ends):
+        return query.trivial
+    return min(rounded_up(sum((times * Fraction(each) for each, times in ends), start=Fraction(0))), query.trivial)
 
 
 def _largest_and_leak(rounds: Rounds) -> tuple[float, float]:

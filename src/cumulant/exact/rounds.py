@@ -10,22 +10,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
-from cumulant.bounds.gaussian_theorems import enclosed_delta
-from cumulant.exact.grid.fft import Terms
-from cumulant.exact.witnesses import Neighbours
 from cumulant.losses.cells import rounding_slip
-from cumulant.losses.gaussian_law import GaussianLaw
-from cumulant.losses.grid import Loss, Step
-from cumulant.losses.transform import Transform
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.worst_triples import Extremes
 
-RoundTypes = Sequence[tuple[Transform, int]]
+if TYPE_CHECKING:
+    from cumulant.exact.grid.fft import Terms
+    from cumulant.exact.witnesses import Neighbours
+    from cumulant.losses.grid import Loss, Step
+    from cumulant.losses.transform import Transform
+    from cumulant.pairs.worst_triples import Extremes
+
+RoundTypes: TypeAlias = "Sequence[tuple[Transform, int]]"
 """The transform of each round type, and how often that type runs."""
 
-Reports = tuple[tuple[Extremes, Fraction, int], ...]
+Reports: TypeAlias = "tuple[tuple[Extremes, Fraction, int], ...]"
 """The inputs that the reports of each round type may have, the rate of their samples, and how often the type runs."""
 
 _RARELY = Fraction(1, 100)
@@ -42,7 +42,7 @@ _DIRECTIONS = 2
 
 
 class Sampling(Protocol):
-    """The statements of a sampling scheme about one round; `sampling.Scheme` documents each of them."""
+    """The statements of a sampling scheme about one round; see `sampling.Scheme`."""
 
     sharpened: ClassVar[str]
 
@@ -70,7 +70,7 @@ class Sampling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StatedSteps:
-    """A round that is known by its steps and its witnesses only; it stands in the place of a scheme."""
+    """A scheme that states steps and witnesses of one round, and nothing else."""
 
     stated: tuple[Step, ...] | None
     neighbours: tuple[Neighbours, ...] = ()
@@ -107,7 +107,7 @@ class StatedSteps:
 
 
 class Round:
-    """One mechanism on one sample: its dominating pair, and the theorems that the scheme offers for it.
+    """One mechanism on one sample: its dominating pair and the theorems of its scheme.
 
     `base` is the pair of the mechanism, `pair` that of the closed form, and `share` its rate; None if there is none. `drawn` is
     True if the pair is that of the sample itself, not of the mechanism that runs on it. Everything else is asked of the scheme
@@ -121,7 +121,7 @@ class Round:
 
     @cached_property
     def steps(self) -> tuple[Step, ...] | None:
-        """Return the steps that bound it from above, in each direction if there are two; None if no grid can hold them."""
+        """Return the steps that bound it from above, one per direction; None if no grid holds them."""
         return self.scheme.steps(self.base)
 
     @cached_property
@@ -131,7 +131,7 @@ class Round:
 
     @cached_property
     def witnesses(self) -> tuple[Neighbours, ...]:
-        """Return the neighbours that bound it from below: those the mechanism named, else those of the scheme."""
+        """Return the neighbours that bound it from below, of the mechanism or else of the scheme."""
         return self.named or tuple(self.scheme.witnesses(self.base))
 
     @cached_property
@@ -140,13 +140,39 @@ class Round:
         return self.scheme.cone(self.base)
 
     @property
+    def in_cone(self) -> bool:
+        """Return True if Theorem B names it: Gaussian noise with the theorem's rate."""
+        return self.pair.gaussian_shift() is not None and self.cone is not None
+
+    def cone_step(self) -> Step | None:
+        """Return the step of Theorem B's reference; None if there is none.
+
+        It is Proposition 11's pair if the theorem names the round, else the pair that dominates it.
+        """
+        return self.pair.above(self.cone or Fraction(1), "remove") if self.in_cone else self._dominating()[0]
+
+    def cone_transform(self) -> Transform | None:
+        """Return the transform of Theorem B's reference; None if there is none."""
+        return self.pair.transform(self.cone or Fraction(1), "remove") if self.in_cone else self._dominating()[1]
+
+    def _dominating(self) -> tuple[Step | None, Transform | None]:
+        """Return step and transform of a pair that dominates the round; None twice if none does.
+
+        A round with two directions has none, and a leak would make the unbounded test function infinite.
+        """
+        if self.steps is None or len(self.steps) != 1 or self.steps[0].leak > 0:
+            return None, None
+        transform = self.transform(0)
+        return (None, None) if transform is None or not transform.leak().is_zero() else (self.steps[0], transform)
+
+    @property
     def row(self) -> str:
         """Return the bound that its steps sharpen."""
         return self.scheme.sharpened
 
     @property
     def triples(self) -> Fraction | None:
-        """Return the rate at which it is a triple of neighbouring laws; None if the scheme does not say so."""
+        """Return the rate at which it is a triple of neighbouring laws; None if that is not claimed."""
         return self.scheme.triples()
 
     @property
@@ -240,7 +266,7 @@ class Rounds:
 
     @cached_property
     def adaptive(self) -> bool:
-        """Return True if a round may be bounded for queries that adapt, beyond products of pairs (`exact.adaptive`).
+        """Return True if `exact.adaptive` may bound a round for queries that adapt.
 
         The mechanism has bounded range, or a scheme of fixed size makes triples of its reports or of its Laplace noise.
         """
@@ -268,7 +294,7 @@ class Rounds:
 
     @property
     def attained(self) -> bool:
-        """Return True if neighbouring data sets reach the closed form of the only round, up to a rounded shift.
+        """Return True if neighbours reach the closed form of the only round, up to a rounded shift.
 
         No valid bound is clearly below it.
         """
@@ -279,8 +305,8 @@ class Rounds:
         return shift is not None and least is not None and shift - least <= _ROUNDED_SHIFT * least
 
     @property
-    def named(self) -> bool:
-        """Return True if no data sets attain the only round's closed form, but others are named that bound it from below."""
+    def has_only_named_witnesses(self) -> bool:
+        """Return True if no data sets attain the closed form, but named ones bound it from below."""
         return self.single_below() is None and any(one.witnesses for one, _ in self.parts)
 
     def single_directed(self) -> tuple[Pair, Fraction] | None:
@@ -336,7 +362,7 @@ class Rounds:
     def lines(self) -> Iterator[tuple[Terms, RoundTypes | None]]:
         """Yield the composition of each direction with its transforms.
 
-        Returns None if a round offers no transform.
+        The transforms are None if a round offers none; the line then has no answer.
         """
         for direction, terms in enumerate(self.upper()):
             yield terms, _all_transforms([(one.transform(direction), times) for one, times in self.parts])
@@ -352,7 +378,7 @@ class Rounds:
     def witnesses(self) -> Iterator[tuple[str, Terms, RoundTypes | None]]:
         """Yield explicit neighbours, their composition and its transforms.
 
-        Returns None if a round offers no transform.
+        The transforms are None if a round offers none; a grid then gives the lower bound.
         """
         for name, terms in self.lower():
             found = [(one.witness(name), times) for one, times in self.parts]
@@ -372,35 +398,52 @@ class Rounds:
         found: list[tuple[Transform | None, int]] = []
         extra = Fraction(0)
         for one, times in self.parts:
-            shift, rate = one.pair.gaussian_shift(), one.cone
-            if shift is None or rate is None:
-                return None
-            found.append((one.pair.transform(rate, "remove"), times))
-            if one.pair.geometry == "diameter":
-                extra += 2 * times * Fraction(float(enclosed_delta(shift, rate).upper()))
+            found.append((one.cone_transform(), times))
+            extra += 2 * times * Fraction(_spread(one))
         round_types = _all_transforms(found)
         return None if round_types is None else (round_types, extra)
+
+    @property
+    def cone_on_grid(self) -> Terms | None:
+        """Return the reference of Theorem B for grids; None if it does not apply.
+
+        Grids bound the losses beyond their ends for Gaussian pairs only.
+        """
+        return self.cone() if all(one.in_cone for one, _ in self.parts) else None
 
     def cone(self) -> Terms | None:
         """Return the reference of Theorem B as steps; None if it does not apply.
 
-        It consists of Gaussian pairs, and of a Gaussian of squared shift 2 k Delta for each diameter.
+        It consists of Gaussian pairs, of the pairs that dominate other rounds, and of a Gaussian of squared shift 2 k Delta for
+        each diameter. Without a Gaussian on a sample it would gain nothing.
         """
+        from cumulant.losses.gaussian_law import GaussianLaw
+
+        if all(one.whole or not one.in_cone for one, _ in self.parts):
+            return None
         terms: list[tuple[Step, int]] = []
         spread = 0.0
         for one, times in self.parts:
-            shift = one.pair.gaussian_shift()
-            step = None if shift is None or one.cone is None else one.pair.above(one.cone, "remove")
+            step = one.cone_step()
             if step is None:
                 return None
             terms.append((step, times))
-            if one.pair.geometry == "diameter":
-                spread += times * float(enclosed_delta(shift, one.cone).upper())
-        if all(one.whole for one, _ in self.parts) or not math.isfinite(spread):
+            spread += times * _spread(one)
+        if not math.isfinite(spread):
             return None
         if spread > 0:
             terms.append((GaussianLaw(Fraction(math.sqrt(2 * spread))).mixture(Fraction(1), "remove"), 1))
         return tuple(terms)
+
+
+def _spread(one: Round) -> float:
+    """Return Delta of Theorem A, rounded up; 0 unless a diameter bounds a Gaussian round."""
+    from cumulant.bounds.gaussian_theorems import enclosed_delta
+
+    shift, rate = one.pair.gaussian_shift(), one.cone
+    if shift is None or rate is None or one.pair.geometry != "diameter":
+        return 0.0
+    return float(enclosed_delta(shift, rate).upper())
 
 
 def _all_transforms(found: Sequence[tuple[Transform | None, int]]) -> RoundTypes | None:

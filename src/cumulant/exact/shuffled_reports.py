@@ -70,7 +70,7 @@ class Kinds:
         return cls(chances(own), chances(new), chances(others))
 
     @property
-    def told(self) -> bool:
+    def has_ratios(self) -> bool:
         """Return True if all masses are positive that a ratio needs, and the two values differ."""
         return all(0 < each < 1 for each in (*self.own, *self.new, *self.others)) and self.own != self.new
 
@@ -109,7 +109,7 @@ class Randomizer:
         return tuple(
             Neighbours(name, CountsBelow(reports, kinds, direction))
             for kinds, *names in named
-            if kinds is not None and kinds.told
+            if kinds is not None and kinds.has_ratios
             for name, direction in zip(names, ("remove", "add"), strict=True)
         )
 
@@ -132,7 +132,7 @@ def set_randomizer(values: int, size: int, least: Fraction, most: Fraction) -> R
 
 
 def _best(kinds: Sequence[Kinds]) -> Kinds | None:
-    return max((each for each in kinds if each.told), key=lambda each: each.gain, default=None)
+    return max((each for each in kinds if each.has_ratios), key=lambda each: each.gain, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ Theorem L0 holds with each of them: E_P[g(S - eps0); S > eps0] is an inversion i
 that expectation into a bound: (y - R)_+ <= C f(y) for all y gives delta(eps) <= C E_P[g(S - eps0); S > eps0] at
 eps0 = eps - log R, at every gap d > 0, by which R and C are chosen (docs/line.md, docs/test-orders.md).
 
-To add a test function, write its terms, poles and constants here; `Line` needs nothing else.
+To add a test function, write its terms, poles and constants here; `Line` needs nothing else. One pole must be at most 1:
+`tail_power` relies on it, and nothing checks it here. So name the function in `EVERY` of tests/exact/test_test_functions.py,
+which compares terms, poles and tail with the definition.
 """
 
 from __future__ import annotations
@@ -57,9 +59,9 @@ class TestFunction:
     name: str
     terms: tuple[Term, ...]
     poles: tuple[Fraction, ...]
-    """The c of the factors 1 + z/c of the transform's denominator."""
+    """The c of the factors 1 + z/c of the transform's denominator; one of them is at most 1."""
     multiplicity: int
-    """The power p of the transform."""
+    """The power p of the transform, 1 or 2."""
     limit: float
     """g at infinity: how much a unit of leak contributes; inf if g is unbounded."""
     constants: Constants | None = field(default=None, compare=False)
@@ -67,11 +69,16 @@ class TestFunction:
     ball_constants: BallConstants | None = field(default=None, compare=False)
     """log R and C in balls; None if delta is the expectation itself."""
 
+    def __post_init__(self) -> None:
+        if min(self.poles) > 1 or self.multiplicity not in (1, 2):
+            raise ValueError(f"{self.name}: a test function needs a pole that is at most 1, and the power 1 or 2")
+
     @property
     def tail_power(self) -> int:
         """Return q with |denominator(lam + iu)| >= u^q.
 
-        The factor z and the pole 1 give u^2, other poles at least 1.
+        The factor z and a pole c <= 1 give u^2, other poles at least 1. Poles above 1 alone give less: (1 - e^-3y) would get a
+        tail that is three times too small.
         """
         return 2 * self.multiplicity
 
@@ -211,7 +218,10 @@ def theorem_w_ball_constants(order: float, gap: Any) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=64)
 def theorem_w(order: float) -> TestFunction:
-    """Return g_n(y) = 1 - n/(n-1) e^-y + e^-ny/(n-1) for the test order n, which is not 1."""
+    """Return g_n(y) = 1 - n/(n-1) e^-y + e^-ny/(n-1) for the test order n, which is not 1.
+
+    At n = 2 it is the squared hockey stick (1 - e^-y)^2.
+    """
     n = Fraction(order)
     return TestFunction(
         f"Theorem W, n = {order}",

@@ -1,4 +1,4 @@
-"""Theorem B: composed sampled Gaussians through a cone of test functions that the pair maximises.
+"""Theorem B on grids: composed sampled Gaussians through a cone of test functions.
 
 f(rho) = (rho + 1) log rho - 2 (rho - 1) for rho > 1; E U(ratio) <= E U under the reference for U = f(y / y0), so
 

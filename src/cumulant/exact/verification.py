@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.conversion.query import Query
 from cumulant.conversion.verify import Verification, ulps
 from cumulant.exact import closed_form
 from cumulant.exact.adaptive import second_recursion, theorem_w
 from cumulant.exact.adaptive.theorem_w import ReferenceChoice
-from cumulant.exact.adaptive.theorem_w_line import build_reference_line, delta_along
+from cumulant.exact.adaptive.theorem_w_line import build_reference_line, end_along
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
-from cumulant.exact.inversion.choose import Side, choose_second_line, least_log_delta, sides
+from cumulant.exact.inversion.choose import Side, best_value, choose_second_line, sides
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Choice, FloatLine, build_line
@@ -118,7 +119,7 @@ def _side_enclosure(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fra
         at = BALLS.number(epsilon)
         try:
             if side.test.constants is not None:
-                start = least_log_delta(found.floats(side.test), float(epsilon), side.test)[1]
+                start = best_value(found.floats(side.test), float(epsilon), False, side.test)[1]
                 low, high = Fraction(0), at_least(found.upper(at, side.test, _best_gap(found, side.test, at, start)))
             else:
                 high, low = at_least(found.upper(at)), max(-at_least(-found.lower(at)), Fraction(0))
@@ -191,7 +192,7 @@ def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -
     best: tuple[float, int, str] | None = None
     for at, laws in _candidates(rounds, math.log(rounded_down(delta))):
         line = build_reference_line(at, again=True) if at.proved else None
-        found = None if line is None else delta_along(line, at, epsilon)
+        found = None if line is None else end_along(line, at, Query("epsilon", epsilon))
         if found is not None and (best is None or found.value < best[0]):
             best = found.value, found.bits, f"at the order n = {at.order:g}, by {laws} and along another line"
             if not delta < found.value <= VERIFICATION.hopeless * delta:
@@ -321,4 +322,5 @@ def _saddle_line_theorem_b(line: Line, epsilon: float) -> float:
     It is the smallest bound over the gap, each of which is valid.
     """
     period, weights = line.weighted(THEOREM_B)
-    return least_log_delta(FloatLine(line.lam, period, line.cgf, weights, line.frequencies), epsilon, THEOREM_B)[0]
+    along = FloatLine(line.lam, period, line.cgf, weights, line.frequencies)
+    return best_value(along, epsilon, False, THEOREM_B)[0]

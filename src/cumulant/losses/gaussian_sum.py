@@ -79,7 +79,7 @@ def excess(shift: Fraction, rate: Fraction, order: Fraction, bits: int) -> Scala
 
 
 def _step(t: float, need: float) -> Fraction:
-    """Return a step with which the rule errs by e^-need."""
+    """Return a step at which the trapezoid rule errs by at most e^-need."""
     return Fraction(math.floor(strip_step(math.pi / t, need) * 256), 256) or Fraction(1, 256)
 
 

@@ -136,7 +136,7 @@ class Step(ABC):
     @property
     @abstractmethod
     def leak(self) -> float:
-        """The P-mass of infinite loss."""
+        """Return the P-mass of infinite loss."""
 
     @abstractmethod
     def nodes(self, lam: float) -> tuple[Array, Array]:
@@ -154,7 +154,7 @@ class Step(ABC):
         """
 
     def largest(self) -> float:
-        """A loss that no finite one exceeds, up to rounding; +inf where none is known."""
+        """Return a bound on all finite losses, up to rounding; +inf if none is known."""
         return math.inf
 
     def own_delta(self, epsilon: float, log_mass: float) -> float | None:
@@ -232,27 +232,27 @@ class Mixture(Step):
         return _mixed_nodes(self, 2.0 ** (math.ceil(2 * math.log2(lam)) / 2) if lam > 0 else lam)
 
     def nodes_up_to(self, lam: float) -> tuple[Array, Array]:
-        """The nodes of a rule for orders up to this one."""
+        """Return the nodes and log masses of a rule for orders up to this one."""
         low, high = self._range(-_NODES_TAIL)
         if self.direction != "add":  # e^{lam x} lifts what lies far to the right
             high = self.law.lifted_reach(-_NODES_TAIL, lam)
-        return self._seen(*_rule(self.law, low, high))
+        return self._sampled_losses(*_rule(self.law, low, high))
 
     def log_atoms(self, lam: float) -> float:
         if not self.law.smooth:
             return 0.0
         x, log_q = self.law.atoms()
         there = x >= self._range(0.0)[0] if self.direction == "symmetric" else np.full(x.shape, True)
-        loss, log_p = self._seen(x[there], log_q[there])
+        loss, log_p = self._sampled_losses(x[there], log_q[there])
         every, log_every = self.nodes(lam)
         return float(log_sum(log_p + lam * loss) - log_sum(log_every + lam * every)) if loss.size else -math.inf
 
-    def _seen(self, x: Array, log_q: Array) -> tuple[Array, Array]:
+    def _sampled_losses(self, x: Array, log_q: Array) -> tuple[Array, Array]:
         """Return losses and log P-masses on the sample of these losses and Q0-masses, and of atoms."""
         L = sampled_loss(x, self.rate, self.kept)
         zero = self._atom_at_zero()
         extra = (np.zeros(1), np.array([math.log(zero)])) if zero > 0 else (np.zeros(0), np.zeros(0))
-        alone = self._alone()
+        alone = self._outputs_of_q_alone()
         match self.direction:
             case "remove":
                 loss, log_p = [L, extra[0], alone[0]], [log_q + L, extra[1], alone[1] + alone[0]]
@@ -262,7 +262,7 @@ class Mixture(Step):
                 loss, log_p = [L, -L, extra[0]], [log_q + L, log_q, extra[1]]
         return np.concatenate(loss), np.concatenate(log_p)
 
-    def _alone(self) -> tuple[Array, Array]:
+    def _outputs_of_q_alone(self) -> tuple[Array, Array]:
         """Return loss and log Q0-mass of the outputs that P0 cannot produce.
 
         The symmetric pair counts them at the loss 0, so that both arrays are empty for it.
@@ -275,7 +275,7 @@ class Mixture(Step):
         if self.law.lattice is not None and not self.kept and self.direction == "symmetric":
             return self.law.lattice
         x, _ = self.law.atoms()
-        if x.size != 2 or self._alone()[0].size:
+        if x.size != 2 or self._outputs_of_q_alone()[0].size:
             return None
         low, high = sampled_loss(x, self.rate, self.kept)
         if self.direction == "symmetric":
@@ -301,7 +301,7 @@ class Mixture(Step):
         last = max(math.ceil((top - offset) / step + 1e-6), first + 2)
         grid = Grid(step, offset, first, last - first + 1)
         found = _mixture_cells(self.law, self.rate, self.kept, grid, low, high)
-        loss, log_q = self._alone()
+        loss, log_q = self._outputs_of_q_alone()
         slip, error = place_atoms(loss, log_q + loss, grid, found.left, found.right, found.atoms)
         slip, error = slip + found.slip, error + found.error
         cut = log_mass if self.law.smooth else -np.inf

@@ -224,7 +224,7 @@ class Rule:
         return total + self.error * arb(0, 1)
 
     def smooth(self) -> Any:
-        """Return the mass between the edges without atoms."""
+        """Return the tilted mass of all panels as a ball, without the atoms."""
         from flint import arb
 
         total = arb(0)

@@ -68,6 +68,9 @@ SETTINGS = DiscreteGaussianSettings()
 MARGIN = 1e-6
 """Added to logarithms of bounds that floats evaluate, absolutely and relatively; far more than their rounding."""
 
+LEAST_LAMBDA = Fraction(1, 2**100)
+"""Of the tail of KL; convention: a float with room below it, and every positive one is valid."""
+
 WIDEST_VARIANCE = Fraction(10**6)
 """Variance beyond which joint convexity answers, because outputs are too many."""
 
@@ -188,21 +191,22 @@ class DiscreteGaussianCurve(Curve):
         return on.log1p_exp(sums)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        """Return the limit of (e^K - 1) / lambda; terms beyond are at most those of lambda = 1."""
-        one = np.ones(1)
-        ends = self._ends(one, on)
+        """Return the limit of (e^K - 1) / lambda; terms beyond it are at most those of any lambda."""
+        # at lambda = 1 the tail of a shift of many deviations would be e^(m^2 / v), next to which KL = m^2 / 2v is lost
+        lam = np.array([float(min(max(self.variance / self.shift**2, LEAST_LAMBDA), Fraction(1)))])
+        ends = self._ends(lam, on)
         if ends is None:
             return on.number(self.rate) * self.whole.at_one(on)
         log_p, loss = self._outputs(*ends, on)
         kernel = log_excess(-loss, on) if self.kind == "remove" else on.log(loss) + on.log_expm1(loss) - loss
         terms = log_p + kernel
-        tail = float(self._log_tail(one, *ends)[0])
+        tail = float(self._log_tail(lam, *ends)[0]) - math.log(lam[0]) * (1 + MARGIN)
         if on.exact:
             return on.log_sum_exp(terms).exp() + up_to(BALLS.number(tail).exp())
         found: Any = on.log_sum_exp(terms[None, :])[0]
         if not on.enclosing:
             return math.exp(found)
-        part = math.exp(tail - float(found.mid)) * (1 + MARGIN)
+        part = float(np.exp(tail - float(found.mid))) * (1 + MARGIN)
         return BOUNDED.exp(Enclosure(found.mid, found.radius + (part if part < 0.5 else math.nan)))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
@@ -279,6 +283,11 @@ class DiscreteGaussianPair(Pair):
     @property
     def closed(self) -> bool:
         return self._output_count() <= SETTINGS.most_terms
+
+    @property
+    def has_grid(self) -> bool:
+        """True if its outputs are few enough for a grid."""
+        return self._output_count() <= SETTINGS.most_losses
 
     def _output_count(self) -> float:
         """Return the number of outputs that count on one side; +inf if the variance is huge."""

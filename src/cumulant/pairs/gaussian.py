@@ -23,7 +23,6 @@ from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.quadrature import log_concave
 from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import ENVELOPE
-from cumulant.pairs.gaussian_replacement import GaussianReplacementPair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.worst_triples import BINS, Masses, Triple, products
 
@@ -101,6 +100,10 @@ class GaussianPair(Pair):
     def _squared(self) -> Fraction:
         return self.shift**2 if self.square is None else self.square
 
+    def _attained_square(self) -> Fraction | None:
+        """Return the squared shift of a pair that some neighbours dominate; None if not known."""
+        return self._squared()
+
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw(self.shift),)
 
@@ -123,6 +126,8 @@ class GaussianPair(Pair):
         half = Fraction(1, 2) if self.geometry == "ball" else Fraction(1)
         if rate == 1:
             return GaussianPair.of_square(self._squared() * (2 * half) ** 2, "ball")
+        from cumulant.pairs.gaussian_replacement import GaussianReplacementPair
+
         least = None if self.square is None else half * root(self.square)[0]
         return GaussianReplacementPair(half * self.shift, rate, least)
 
@@ -139,12 +144,17 @@ class GaussianPair(Pair):
 
         Returns None if a part is not Gaussian.
         """
-        square = Fraction(0)
+        square = least = Fraction(0)
+        exact = known = True
         for pair, times in parts:
             if not isinstance(pair, GaussianPair):
                 return None
+            lower = pair._attained_square()
             square += times * pair._squared()
-        return GaussianPair.of_square(square, "")
+            least += times * (lower or 0)
+            exact = exact and lower == pair._squared()
+            known = known and lower is not None
+        return GaussianPair.of_square(square, "") if exact else NearGaussianPair.of_squares(square, least * known)
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
         # K = lambda (lambda + 1) t^2 / 2
@@ -251,6 +261,38 @@ class GaussianPair(Pair):
     def _scale(self) -> float:
         # every quantity here grows with the shift, so a shift below the smallest float may be replaced by it
         return max(FLOATS.number(self.shift), TINY)
+
+
+@dataclass(frozen=True, slots=True)
+class NearGaussianPair(GaussianPair):
+    """A Gaussian pair that dominates nearly Gaussian noise, as discrete Gaussian noise is.
+
+    Some neighbouring data sets have laws that dominate the Gaussian pair of the shift `least`, so that lower ends use it; 0 if
+    that is not known.
+
+    >>> NearGaussianPair.of_squares(Fraction(4), Fraction(1)).dominated
+    GaussianPair(shift=Fraction(1, 1), geometry='', square=None)
+    """
+
+    least: Fraction = Fraction(0)
+
+    attained = False
+
+    @classmethod
+    def of_squares(cls, square: Fraction, least: Fraction) -> NearGaussianPair:
+        """Return the pair of these squared shifts, the first rounded up, the second down."""
+        return cls(root(square)[1], "", square, root(least)[0])
+
+    def grouped(self, size: int) -> Pair:
+        # the trade-off function of a shift mu bounds that of a group by the shift k mu; from below nothing is known
+        return NearGaussianPair.of_squares(self._squared() * size**2, Fraction(0))
+
+    @property
+    def dominated(self) -> Pair:
+        return GaussianPair(self.least, "") if self.least else self
+
+    def _attained_square(self) -> Fraction | None:
+        return self.least**2 if self.least else None
 
 
 def _erf(x: Array, on: Arithmetic) -> Array:

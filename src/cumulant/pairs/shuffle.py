@@ -131,9 +131,9 @@ class ShuffledPair(LossPair):
         x+ = E - y, x- = 1 - E y, x0 = 1 - y, y = e^eps.
         """
         found = _pair_sum if self.values == 2 else _triple_sum
-        return np.array([self._at(found, epsilon) for epsilon in epsilons], dtype=object)
+        return np.array([self._delta_ball(found, epsilon) for epsilon in epsilons], dtype=object)
 
-    def _at(self, found: Any, epsilon: Fraction) -> Any:
+    def _delta_ball(self, found: Any, epsilon: Fraction) -> Any:
         bits = BALLS.precision()
         with BALLS.at(bits + _GUARD):
             odds, y = _odds(self), BALLS.number(epsilon).exp()

@@ -288,7 +288,7 @@ def _log_tail(shift: int, variance: Fraction, last: int, lam: Any, on: Arithmeti
 
 @lru_cache(maxsize=4096)
 def _outputs_needed(shift: int, variance: Fraction, lam: float) -> int:
-    """Return how many outputs settle the order; 0 if they are too many.
+    """Return how many outputs suffice for K at this order; 0 if they are too many.
 
     It is a power of two, or the number of all outputs that have mass.
     """

@@ -138,7 +138,7 @@ def test_a_mistake_of_the_first_recursion_is_found_while_it_is_still_there(
         return {at: weight * (1 - 1e-6) for at, weight in honest(*given).items()}
 
     monkeypatch.setattr(value_iteration, "_split_to_grid", smaller)
-    monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
+    monkeypatch.setattr(answer, "lower_end", lambda *_: None)
     value_iteration._value.cache_clear()
     found = RUNS[run].guarantee(delta="1.1e-6")
     value_iteration._value.cache_clear()

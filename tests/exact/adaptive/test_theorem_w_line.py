@@ -11,6 +11,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.answer import rounds_of
+from cumulant.conversion.query import Query
 from cumulant.exact import answer as two_sided
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w, theorem_w_line
@@ -372,14 +373,14 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
             )
             continue
         delta = Fraction(math.exp(log_delta))
-        ours = theorem_w_line.epsilon_along(line, at, delta)
+        ours = theorem_w_line.end_along(line, at, Query("delta", delta))
         theirs = theorem_w._least_epsilon(sums, order, log_delta, guess.epsilon - 2 / sums.lam) + sums.slip
         assert ours is not None
         assert ours.holds
         assert ours.value <= theirs * (1 + 1e-9)
         assert ours.value >= theirs * (1 - 1e-3)
         # and back
-        back = theorem_w_line.delta_along(line, at, Fraction(ours.value))
+        back = theorem_w_line.end_along(line, at, Query("epsilon", Fraction(ours.value)))
         assert back is not None
         assert back.value == pytest.approx(float(delta), rel=1e-6)
         compared += 1
@@ -461,16 +462,17 @@ def test_one_number_however_it_is_asked() -> None:
 def test_a_proof_is_not_replaced_by_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks for a proof gets a reference that balls have shown, or another way."""
     run = rounds(cm.RandomizedResponse(p="0.9") @ cm.WithoutReplacement(rate="0.001") * 250_000)
-    honest = theorem_w_line.epsilon(run, Fraction(1, 10**7))
+    query = Query("delta", Fraction(1, 10**7))
+    honest = theorem_w_line.upper_end(run, query, math.log(1e-7))
     assert honest is not None
-    monkeypatch.setattr(theorem_w_line, "epsilon", lambda rounds, delta: replace(honest, holds=False))
-    assert two_sided.epsilon(run, Fraction(1, 10**7), 1e-3).rigour == "bounded"
-    proved = two_sided.epsilon(run, Fraction(1, 10**7), 1e-3, prove=True)
+    monkeypatch.setattr(theorem_w_line, "upper_end", lambda *_: replace(honest, holds=False))
+    assert two_sided.upper_end(run, query, 1e-3).rigour == "bounded"
+    proved = two_sided.upper_end(run, query, 1e-3, prove=True)
     assert (proved.way, proved.rigour) == ("line", "proved")
     assert proved.value > honest.value
     # and where the line has no answer the lattice has one
-    monkeypatch.setattr(theorem_w_line, "epsilon", lambda rounds, delta: None)
-    again = two_sided.epsilon(run, Fraction(1, 10**7), 1e-3)
+    monkeypatch.setattr(theorem_w_line, "upper_end", lambda *_: None)
+    again = two_sided.upper_end(run, query, 1e-3)
     assert (again.way, again.rigour) == ("order", "bounded")
     assert honest.value <= again.value <= honest.value * 1.0001
 
@@ -478,10 +480,11 @@ def test_a_proof_is_not_replaced_by_less(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_kinds_on_lattices_of_their_own_and_with_densities() -> None:
     sample = cm.WithoutReplacement(rate="0.01")
     laplace, gaussian, report = cm.Laplace(scale=1) @ sample, cm.Gaussian(sigma=2) @ sample, cm.PureDP(1) @ sample
+    asked = Query("delta", Fraction(1, 10**6)), math.log(1e-6)
     for run in (laplace * 2000 + report * 2000, laplace * 2000 + gaussian * 500 + report * 2000):
         ours, theirs = (
-            theorem_w_line.epsilon(rounds(run), Fraction(1, 10**6)),
-            theorem_w.epsilon(rounds(run), math.log(1e-6)),
+            theorem_w_line.upper_end(rounds(run), *asked),
+            theorem_w.upper_end(rounds(run), *asked),
         )
         assert ours is not None
         assert theirs is not None
@@ -500,20 +503,21 @@ def _line(run: cm.Expression) -> Line:
 
 def test_where_theorem_w_says_nothing_the_line_says_nothing() -> None:
     """Poisson samples, several queries on one sample, few rounds, mechanisms of which no triple is known; a leak too large."""
-    sample, delta = cm.WithoutReplacement(rate="0.01"), Fraction(1, 10**6)
+    sample = cm.WithoutReplacement(rate="0.01")
+    asked, more_delta = ((Query("delta", Fraction(1, 10**n)), -n * math.log(10)) for n in (6, 4))
     laplace = cm.Laplace(scale=1)
     for run in (
         laplace @ cm.Poisson(rate="0.01") * 5000,
         laplace @ sample * 100,
         cm.Gaussian(sigma=2) @ sample * 5000,
     ):
-        assert theorem_w_line.epsilon(rounds(run), delta) is None
-        assert theorem_w_line.delta(rounds(run), Fraction(1), -5.0) is None
+        assert theorem_w_line.upper_end(rounds(run), *asked) is None
+        assert theorem_w_line.upper_end(rounds(run), Query("epsilon", Fraction(1)), -5.0) is None
     assert rounds_of(((3 * laplace) @ sample * 5000).record())[0] is None
     leaking = laplace @ sample * 3000 + cm.ApproximateDP(1, "1e-6") @ sample * 1000
-    assert theorem_w_line.epsilon(rounds(leaking), delta) is None
-    more = theorem_w_line.epsilon(rounds(leaking), Fraction(1, 10**4))
-    alone = theorem_w_line.epsilon(rounds(laplace @ sample * 3000), Fraction(1, 10**4))
+    assert theorem_w_line.upper_end(rounds(leaking), *asked) is None
+    more = theorem_w_line.upper_end(rounds(leaking), *more_delta)
+    alone = theorem_w_line.upper_end(rounds(laplace @ sample * 3000), *more_delta)
     assert alone is not None
     assert more is None or more.value > alone.value
 
@@ -575,7 +579,7 @@ def test_an_epsilon_is_shown_whatever_floats_guess(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(solver, "refine_root", lambda *given, less=less: bracket.refine_root(*given) * (1 - less))
         at = ReferenceChoice(order, (Law(found, found.transform(), shown, 5000),), guess)
         line = theorem_w_line.build_reference_line(at)
-        answer = None if line is None else theorem_w_line.epsilon_along(line, at, delta)
+        answer = None if line is None else theorem_w_line.end_along(line, at, Query("delta", delta))
         assert answer is not None
         assert answer.holds is shown
         values.append(answer.value)

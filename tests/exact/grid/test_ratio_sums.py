@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +36,37 @@ def test_split_sums_are_above_in_convex_order(grid: SumGrid, strike: float) -> N
     coarse, merged = grid.coarser(found)
     assert exact * (1 - 1e-12) <= float(merged.m @ np.maximum(coarse.values(merged) - strike, 0))
     assert float(merged.m @ coarse.values(merged)) == pytest.approx(float(found.m @ values))
+
+
+def products_pair_by_pair(a: Masses, b: Masses, grid: GeometricGrid) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Every pair of points by itself: its sum is split to two points, or its label is the nearest one to i + G(d)."""
+    out = np.zeros(4 * a.m.size + 8)
+    for i, j in itertools.product(range(a.m.size), range(b.m.size)):
+        top, gap = max(i, j), abs(i - j)
+        over = math.log1p(math.exp(-gap * grid.width)) / grid.width
+        if a.p is not None:
+            out[top + round(over)] += a.m[i] * b.m[j]
+            continue
+        cell = math.floor(over)
+        share = (math.exp(grid.width * (over - cell)) - 1) / math.expm1(grid.width)
+        out[top + cell] += a.m[i] * b.m[j] * (1 - share)
+        out[top + cell + 1] += a.m[i] * b.m[j] * share
+    return out
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("width", [0.005, 0.04, 0.5, 3.0])
+@pytest.mark.parametrize("same", [False, True])
+def test_windows_add_every_pair_of_points_once(labels: bool, width: float, same: bool) -> None:
+    """Masses fall to 1e-200, so that a difference of cumulative sums would have no digit left of the small ones."""
+    size = 150
+    falling = np.exp(-np.arange(size) * 460 / size)
+    a = Masses(0, falling * RNG.random(size), RNG.random(size) if labels else None, 1)
+    b = a if same else Masses(0, falling * RNG.random(size), RNG.random(size) if labels else None, 1)
+    grid = GeometricGrid(1.0, width)
+    found, expected = grid.product(a, b).m, products_pair_by_pair(a, b, grid)
+    assert found == pytest.approx(expected[: found.size], rel=1e-9)
+    assert not expected[found.size :].any()
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: type(grid).__name__)

@@ -13,6 +13,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting import rounds as losses
+from cumulant.conversion.query import Query
 from cumulant.exact.inversion import batch, choose, solver
 from cumulant.exact.inversion.float_line import float_spectrum
 from cumulant.exact.rounds import Rounds
@@ -21,7 +22,7 @@ from cumulant.numerics.rounding import U
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "oracles" / "line.json").read_text())["values"]
 W, P = cm.WithoutReplacement, cm.Poisson
-proved: Any = solver._side_epsilon
+proved: Any = solver.side_end
 
 
 def rounds(run: cm.Expression) -> Rounds:
@@ -50,11 +51,11 @@ KNOWN = [
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: row["setting"][:40])
 def test_reference_values_are_just_below(row: dict[str, Any]) -> None:
     run, _ = of_pairs(row)
-    [found] = batch.float_epsilons(rounds(run), [(1, Fraction(row["delta"]))], 1e-3, cone=False)
+    [found] = batch.float_ends(rounds(run), [(1, Query("delta", Fraction(row["delta"])))], 1e-3, cone=False)
     if found is not None:
         truth = Fraction(row["epsilon_at_delta"])
         assert truth <= Fraction(found.value) <= truth * (1 + Fraction(1, 10**5))
-    [back] = batch.float_deltas(rounds(run), [(1, Fraction(row["epsilon"]))], 1e-3, cone=False)
+    [back] = batch.float_ends(rounds(run), [(1, Query("epsilon", Fraction(row["epsilon"])))], 1e-3, cone=False)
     if back is not None:
         size = Fraction(row["delta_at_epsilon"])
         assert size <= Fraction(back.value) <= size * (1 + Fraction(1, 10**4))
@@ -69,12 +70,13 @@ def test_random_settings_are_between_proved_ends() -> None:
         run = base @ scheme(rate=f"{10 ** generator.uniform(-3, -0.5):.3g}") * int(10 ** generator.uniform(2, 5))
         delta = Fraction(f"{10 ** generator.uniform(-12, -2):.3g}")
         where = rounds(run)
-        [found] = batch.float_epsilons(where, [(1, delta)], 1e-3, cone=False)
+        query = Query("delta", delta)
+        [found] = batch.float_ends(where, [(1, query)], 1e-3, cone=False)
         if found is None:
             continue
         sides = choose.sides(where, cone=False)
         assert sides is not None
-        ends = [(proved(one, delta, 1e-6, upper=False), proved(one, delta, 1e-6)) for one in sides[0]]
+        ends = [(proved(one, query, 1e-6, upper=False), proved(one, query, 1e-6)) for one in sides[0]]
         needed = max((low.value for low, _ in ends if low is not None), default=0.0)
         enough = [up.value for _, up in ends if up is not None]
         answered += 1
@@ -116,7 +118,7 @@ def test_one_line_serves_counts_that_differ_by_thirty(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(batch, "float_spectrum", counted)
     one = rounds(cm.Gaussian(sigma=1) @ P(rate="256/60000") * 1)
-    found = batch.float_epsilons(one, [(780 * i, Fraction(1, 10**5)) for i in range(1, 31)], 1e-3)
+    found = batch.float_ends(one, [(780 * i, Query("delta", Fraction(1, 10**5))) for i in range(1, 31)], 1e-3)
     assert all(each is not None for each in found)
     assert len(built) <= 4  # two directions
 
@@ -131,17 +133,17 @@ def test_one_line_serves_counts_that_differ_by_thirty(monkeypatch: pytest.Monkey
 )
 def test_a_direction_without_an_answer_leaves_none(run: cm.Expression, delta: str, needed: float) -> None:
     """The record removed needs far more than the record added, and floats may have a line for the latter only."""
-    [found] = batch.float_epsilons(rounds(run), [(1, Fraction(delta))], 1e-3, cone=False)
+    [found] = batch.float_ends(rounds(run), [(1, Query("delta", Fraction(delta)))], 1e-3, cone=False)
     assert found is None or found.value >= needed
 
 
 def test_what_floats_cannot_say_is_left_to_others() -> None:
     run = rounds(cm.RandomizedResponse(p=0.6) * 100)
-    assert batch.float_epsilons(run, [(1, Fraction(1, 10**6))], 1e-3) == [None]
+    assert batch.float_ends(run, [(1, Query("delta", Fraction(1, 10**6)))], 1e-3) == [None]
     fine = rounds(cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000)
-    assert batch.float_epsilons(fine, [(1, Fraction(1, 10**8))], 1e-12) == [None]
-    assert batch.float_epsilons(fine, [], 1e-3) == []
-    [tiny] = batch.float_deltas(fine, [(1, Fraction(10**5))], 1e-3)
+    assert batch.float_ends(fine, [(1, Query("delta", Fraction(1, 10**8)))], 1e-12) == [None]
+    assert batch.float_ends(fine, [], 1e-3) == []
+    [tiny] = batch.float_ends(fine, [(1, Query("epsilon", Fraction(10**5)))], 1e-3)
     assert tiny is None or 0 < tiny.value < 1e-300
     assert math.isfinite((cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000).epsilon([1e-8], accuracy="1e-12")[0])
 
@@ -172,7 +174,8 @@ def test_logarithms_of_deltas_are_rounded_down(monkeypatch: pytest.MonkeyPatch) 
     )
 
     def covered() -> bool:
-        batch.float_epsilons(rounds(cm.Laplace(scale=2) @ W(rate=0.01)), [(1, each) for each in deltas], 1e-3)
+        queries = [(1, Query("delta", each)) for each in deltas]
+        batch.float_ends(rounds(cm.Laplace(scale=2) @ W(rate=0.01)), queries, 1e-3)
         with BALLS.at(160):
             exact = [BALLS.number(each).log() for each in deltas]
             return all(BALLS.number(float(given)) <= each for given, each in zip(asked[-1], exact, strict=True))
@@ -195,7 +198,7 @@ def test_deltas_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     run = rounds(cm.Laplace(scale=2) @ W(rate=0.01))
 
     def covered() -> bool:
-        found = batch.float_deltas(run, [(1, Fraction(1))] * 40, 1e-3)
+        found = batch.float_ends(run, [(1, Query("epsilon", Fraction(1)))] * 40, 1e-3)
         with BALLS.at(160):
             pairs = zip(found, logs, strict=True)
             return all(

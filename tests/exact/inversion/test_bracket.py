@@ -8,6 +8,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting import rounds
+from cumulant.conversion.query import Query
 from cumulant.exact.inversion import solver
 from cumulant.exact.inversion.bracket import (
     largest_refuted_epsilon,
@@ -76,7 +77,7 @@ def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:
     offered = sides(ran, cone=True)
     assert offered is not None
     by_cone: Any = offered[1]
-    found = solver._side_epsilon(by_cone, Fraction("1.3e-100"), 1e-9)
+    found = solver.side_end(by_cone, Query("delta", Fraction("1.3e-100")), 1e-9)
     assert found is not None
     assert found.value <= 0.9217  # 0.9274 at the gap of floats
 

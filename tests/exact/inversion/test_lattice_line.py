@@ -10,6 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting import rounds
+from cumulant.conversion.query import Query
 from cumulant.exact.inversion import choose, lattice_line, solver
 from cumulant.exact.inversion.choose import Side
 from cumulant.exact.inversion.line import Choice, Line
@@ -254,8 +255,9 @@ def test_a_leak_that_is_not_taken_out_of_the_masses_is_noticed(monkeypatch: pyte
 
     run = cm.ApproximateDP("1/3", "1/1000") * 25
     (where,) = sides(run)
-    assert solver.line_epsilon(rounds.rounds(run.record())[0], Fraction(1, 10), 1e-3) is not None  # type: ignore[arg-type]
+    query = Query("delta", Fraction(1, 10))
+    assert solver.upper_end(rounds.rounds(run.record())[0], query, 1e-3) is not None  # type: ignore[arg-type]
     monkeypatch.setattr(ResponsePoints, "exact_leak", lambda self: Fraction(0))
-    assert solver.line_epsilon(rounds.rounds(run.record())[0], Fraction(1, 10), 1e-3) is None  # type: ignore[arg-type]
+    assert solver.upper_end(rounds.rounds(run.record())[0], query, 1e-3) is None  # type: ignore[arg-type]
     with BALLS.at(128), pytest.raises(ArithmeticError, match="do not add up"):
         where.round_types[0][0].atoms(1.0, -40.0)

@@ -12,12 +12,13 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting import rounds as losses
+from cumulant.conversion.query import Query
 from cumulant.exact import theorem_b
 from cumulant.exact.grid import refine
 from cumulant.exact.inversion import decay, line, solver
-from cumulant.exact.inversion.choose import Side, choose_line, epsilon_guess
+from cumulant.exact.inversion.choose import Side, choose_line, guess, sides
 from cumulant.exact.inversion.line import Choice, Line
-from cumulant.exact.test_functions import theorem_b_ball_constants, theorem_b_constants
+from cumulant.exact.test_functions import THEOREM_B, theorem_b_ball_constants, theorem_b_constants
 from cumulant.losses.transform import Mixed, Rule
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
@@ -30,8 +31,14 @@ W, P = cm.WithoutReplacement, cm.Poisson
 
 choose: Any = choose_line
 rounds: Any = losses.rounds
-proved_epsilon: Any = solver._side_epsilon
-proved_delta: Any = solver._side_delta
+
+
+def proved_epsilon(side: Any, delta: Fraction, *given: Any, **named: Any) -> Any:
+    return solver.side_end(side, Query("delta", delta), *given, **named)
+
+
+def proved_delta(side: Any, epsilon: Fraction, *given: Any, **named: Any) -> Any:
+    return solver.side_end(side, Query("epsilon", epsilon), *given, **named)
 
 
 def law_of(shift: str, rate: str, direction: str) -> Any:
@@ -126,6 +133,30 @@ def test_theorem_b_is_proved_along_the_line(run: cm.Expression, delta: str, expe
     assert found.epsilon <= on_grid.value <= found.epsilon * (1 + 4e-4)
 
 
+@pytest.mark.parametrize("delta", ["1e-4", "1e-8"])
+def test_theorem_b_of_a_mixture_is_the_mean_over_the_reports(delta: str) -> None:
+    """A report of two outputs shifts the Gaussian sum by +-log 3: E g(S + L - eps0) = SUM p E g(S - (eps0 - l))."""
+    gaussians = cm.Gaussian(sigma=5) @ W(rate="0.01") * 20_000
+    mixed = gaussians + cm.RandomizedResponse(p="3/4")
+    found = mixed.guarantee(delta=delta, accuracy=1e-6)
+    assert (found.route, found.rigour) == ("cone", "proved")
+    offered = sides(rounds(gaussians.record())[0], cone=True)
+    assert offered is not None
+    assert offered[1] is not None
+    along, _ = built(offered[1], delta, 1e-12)
+    shifts = [(math.log(3), Fraction(3, 4)), (-math.log(3), Fraction(1, 4))]
+    bounds = []
+    for gap in np.geomspace(0.04, 1.2, 240).tolist():
+        with BALLS.at(256):
+            log_ratio, constant = theorem_b_ball_constants(BALLS.number(gap))
+            start = BALLS.number(found.epsilon) - log_ratio
+            means = [BALLS.number(p) * along.ball(start - BALLS.number(loss), THEOREM_B) for loss, p in shifts]
+            bounds.append(float((constant * sum(means[1:], start=means[0])).mid()))
+    assert min(bounds) == pytest.approx(float(delta), rel=1e-4)
+    assert found.lower is not None
+    assert found.lower < found.epsilon < mixed.epsilon(delta, method="exact", bound="profile")
+
+
 def test_both_ends_of_a_training_run_agree_to_twelve_digits() -> None:
     run = cm.Gaussian(sigma=1) @ P(rate="256/60000") * 23_400
     found = run.guarantee(delta="1e-5", accuracy=1e-12)
@@ -183,7 +214,7 @@ def test_the_lattice_never_crosses_the_line(run: cm.Expression, delta: str) -> N
     found, _ = rounds(run.record())
     for terms, round_types in found.lines():
         where = Side(terms, round_types)
-        if epsilon_guess(where, Fraction(delta)) is None:
+        if guess(where, Query("delta", Fraction(delta))) is None:
             continue
         upper, lower = (proved_epsilon(where, Fraction(delta), 1e-6, upper=end) for end in (True, False))
         if upper is None or lower is None:
@@ -446,7 +477,7 @@ def test_an_atom_without_its_mass_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 def test_where_there_is_no_line_another_way_answers(run: cm.Expression) -> None:
     found, _ = rounds(run.record())
     assert found is not None
-    assert solver.line_epsilon(found, Fraction("1e-5"), 1e-3) is None
+    assert solver.upper_end(found, Query("delta", Fraction("1e-5")), 1e-3) is None
     assert run.guarantee(delta="1e-5", method="exact").rigour != "proved"
 
 
@@ -465,10 +496,10 @@ def test_a_question_among_many_gets_the_answer_it_gets_alone(run: cm.Expression)
     epsilons = ["0.1", "0.4", "1", "3"]
     for epsilon, value in zip(epsilons, run.delta(epsilons), strict=True):
         assert value == pytest.approx(run.delta(epsilon), rel=1e-3)
-    alone = solver.line_epsilon(found, Fraction("1e-12"), 1e-3)
+    alone = solver.upper_end(found, Query("delta", Fraction("1e-12")), 1e-3)
     with solver.share_lines():
-        assert solver.line_epsilon(found, Fraction("1e-7"), 1e-3) is not None
-        among = solver.line_epsilon(found, Fraction("1e-12"), 1e-3)
+        assert solver.upper_end(found, Query("delta", Fraction("1e-7")), 1e-3) is not None
+        among = solver.upper_end(found, Query("delta", Fraction("1e-12")), 1e-3)
     assert alone is not None
     assert among is not None
     assert among[0].value == pytest.approx(alone[0].value, rel=1e-5)
@@ -495,7 +526,7 @@ def test_the_outer_order_is_the_least_that_serves() -> None:
     for terms, round_types in found.lines():
         assert round_types is not None
         side, effort = Side(terms, round_types), solver.Effort.unlimited()
-        above, below = (solver._side_epsilon(side, delta, 1e-3, upper=end, effort=effort) for end in (True, False))
+        above, below = (proved_epsilon(side, delta, 1e-3, upper=end, effort=effort) for end in (True, False))
         assert above is not None
         assert below is not None
         assert below.value <= above.value <= below.value * (1 + 1e-4)

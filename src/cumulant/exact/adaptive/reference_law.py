@@ -1,4 +1,4 @@
-"""Reference law T* of Theorem W on a lattice: a linear programme proposes it, balls check it.
+"""Reference law T* of Theorem W: a linear programme proposes it, balls check it.
 
 Conditions: mass at least 1, mean at least 1, and G* >= the constraint of the triples at every x0 (docs/test-orders.md).
 """

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from cumulant.conversion.query import Query
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive.constraints import Constraint, LaplaceConstraint, ReportConstraint, scaled_f
 from cumulant.exact.adaptive.reference_law import Reference, propose_reference, reference
@@ -28,7 +29,7 @@ from cumulant.exact.test_functions import TestFunction, log_constant, log_ratio
 from cumulant.losses.grid import Step
 from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.rounding import MANY, next_above
+from cumulant.numerics.rounding import MANY, next_above, rounded_down
 
 ReferenceSearch = Callable[[Constraint, float, float], Reference | None]
 """Returns a reference for a constraint, an order n and tails of this exponent; None if it finds none."""
@@ -347,12 +348,16 @@ def choose_second_reference(rounds: Rounds, log_delta: float, part: float) -> Re
     return ReferenceChoice(order, laws, found) if math.isfinite(found.epsilon) else None
 
 
-def least_delta(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
-    """Return the result with the smallest delta at this epsilon; None if there is none.
+def least_end(rounds: Rounds, query: Query, log_delta: float, ask: Asking[Found]) -> Found | None:
+    """Return the result with the smallest epsilon, or delta; None if there is none.
 
-    References are built for ever smaller deltas.
+    A reference is built for the given delta. If epsilon is given, references are built for ever smaller deltas.
     """
-    if not epsilon < THEOREM_W.largest_epsilon:
+    if query.wants_epsilon:
+        at = choose_reference(rounds, log_delta)
+        found = None if at is None else ask(at)
+        return None if found is None else found[1]
+    if not (epsilon := rounded_down(query.value)) < THEOREM_W.largest_epsilon:
         return None
     best: tuple[float, Found] | None = None
     log_delta, at = _locate_log_delta(rounds, epsilon, log_delta)
@@ -403,31 +408,24 @@ def _compose_laws(at: ReferenceChoice, log_delta: float) -> Composed | None:
         return None
 
 
-def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:
-    """Return an upper bound on epsilon by Theorem W on a grid, and the grid.
+def upper_end(rounds: Rounds, query: Query, log_delta: float) -> tuple[float, Composed] | None:
+    """Return an upper bound on epsilon, or delta, by Theorem W on a grid, and the grid.
 
     Returns None if Theorem W has no answer.
-    """
-    at = choose_reference(rounds, log_delta)
-    sums = None if at is None else _compose_laws(at, log_delta)
-    if at is None or sums is None:
-        return None
-    found = _least_epsilon(sums, at.order, log_delta, at.guess.epsilon - 2 / sums.lam)
-    return (next_above(max(found, 0.0) + sums.slip), sums) if math.isfinite(found) else None
 
-
-def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Composed] | None:
-    """Return an upper bound on delta by Theorem W on a grid, and the grid.
-
-    Returns None if Theorem W has no answer.
+    `log_delta` is log of the given delta, or of a delta that is known to suffice at the given epsilon.
     """
 
     def ask(at: ReferenceChoice) -> tuple[float, tuple[float, Composed]] | None:
         sums = _compose_laws(at, log_delta)
-        value = math.inf if sums is None else _least_delta(sums, at.order, asked - sums.slip)
-        if sums is None or not math.isfinite(value):
+        if sums is None:
             return None
-        found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
-        return found, (found, sums)
+        if query.wants_epsilon:
+            value = _least_epsilon(sums, at.order, log_delta, at.guess.epsilon - 2 / sums.lam)
+            found = next_above(max(value, 0.0) + sums.slip)
+        else:
+            value = _least_delta(sums, at.order, rounded_down(query.value) - sums.slip)
+            found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
+        return (found, (found, sums)) if math.isfinite(value) else None
 
-    return least_delta(rounds, asked, log_delta, ask)
+    return least_end(rounds, query, log_delta, ask)

@@ -9,11 +9,11 @@ positive measure. g_n is a test function (exact/test_functions.py), so that ever
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from cumulant.conversion.query import Query
 from cumulant.exact.adaptive import theorem_w
 from cumulant.exact.adaptive.theorem_w import ReferenceChoice
 from cumulant.exact.inversion.choose import Side, choose_best_order
@@ -21,10 +21,9 @@ from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Line, build_line
 from cumulant.exact.inversion.settings import LINE
-from cumulant.exact.inversion.solver import ProvedEnd, prove_delta, prove_epsilon
+from cumulant.exact.inversion.solver import ProvedEnd, prove_end
 from cumulant.exact.rounds import Rounds
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.rounding import rounded_down
 
 
 def build_reference_line(at: ReferenceChoice, again: bool = False) -> Line | None:
@@ -62,47 +61,33 @@ def build_reference_line(at: ReferenceChoice, again: bool = False) -> Line | Non
     return None
 
 
-def epsilon(rounds: Rounds, delta: Fraction) -> ProvedEnd | None:
-    """Return the smallest epsilon found to suffice at this delta in (0, 1).
-
-    Returns None if the line has no answer.
-    """
-    at = theorem_w.choose_reference(rounds, math.log(rounded_down(delta)))
-    line = None if at is None else build_reference_line(at)
-    return None if at is None or line is None else epsilon_along(line, at, delta)
-
-
-def epsilon_along(line: Line, at: ReferenceChoice, delta: Fraction) -> ProvedEnd | None:
-    """Return the smallest epsilon over the gap at this delta on one line.
-
-    Returns None if the leak reaches delta or balls fail.
-    """
-    with BALLS.at(line.choice.bits):
-        left = BALLS.number(delta) - line.leak
-        if not left > 0:
-            return None
-        log_target = float(left.log().mid())
-    found = prove_epsilon(line, at.test, delta, log_target, LINE.lattice_accuracy)
-    return None if found is None else replace(found, holds=at.proved)
-
-
-def delta(rounds: Rounds, epsilon: Fraction, log_delta: float) -> ProvedEnd | None:
-    """Return the smallest delta found to suffice at this epsilon.
+def upper_end(rounds: Rounds, query: Query, log_delta: float) -> ProvedEnd | None:
+    """Return the smallest epsilon, or delta, found to suffice.
 
     Returns None if the line has no answer.
 
-    e^log_delta is known to suffice.
+    `log_delta` is log of the given delta, or of a delta that is known to suffice at the given epsilon.
     """
 
     def ask(at: ReferenceChoice) -> tuple[float, ProvedEnd] | None:
         line = build_reference_line(at)
-        found = None if line is None else delta_along(line, at, epsilon)
+        found = None if line is None else end_along(line, at, query)
         return None if found is None else (found.value, found)
 
-    return theorem_w.least_delta(rounds, rounded_down(epsilon), log_delta, ask)
+    return theorem_w.least_end(rounds, query, log_delta, ask)
 
 
-def delta_along(line: Line, at: ReferenceChoice, epsilon: Fraction) -> ProvedEnd | None:
-    """Return the smallest delta over the gap at this epsilon on one line; None if balls fail."""
-    found = prove_delta(line, at.test, epsilon)
+def end_along(line: Line, at: ReferenceChoice, query: Query) -> ProvedEnd | None:
+    """Return the smallest epsilon, or delta, over the gap on one line.
+
+    Returns None if the leak reaches delta or balls fail.
+    """
+    target = float(query.value)
+    if query.wants_epsilon:
+        with BALLS.at(line.choice.bits):
+            left = BALLS.number(query.value) - line.leak
+            if not left > 0:
+                return None
+            target = float(left.log().mid())
+    found = prove_end(line, at.test, query, target, LINE.lattice_accuracy)
     return None if found is None else replace(found, holds=at.proved)

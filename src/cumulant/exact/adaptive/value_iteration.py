@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.conversion.query import Query
 from cumulant.exact.adaptive.settings import RECURSION
 from cumulant.exact.rounds import Reports, Rounds
 from cumulant.numerics.arithmetic import BALLS, Array
@@ -61,6 +62,16 @@ class Value:
         if self.delta(high) > delta:
             return math.inf
         return bisect(lambda epsilon: self.delta(epsilon) <= delta, low, high, part=RECURSION.narrow)[1]
+
+    def upper_end(self, query: Query) -> float:
+        """Return an upper bound on epsilon, or delta, from upper values of W."""
+        given = rounded_down(query.value)
+        return self.epsilon(given) if query.wants_epsilon else self.delta(given)
+
+    def lower_end(self, query: Query) -> float:
+        """Return a lower bound on epsilon, or delta, from lower values of W."""
+        given = rounded_up(query.value)
+        return self.needed_epsilon(given) if query.wants_epsilon else self.needed_delta(given)
 
     def needed_epsilon(self, delta: float) -> float:
         """Return the largest grid epsilon at which lower values of W exceed this delta.
@@ -325,7 +336,7 @@ def _largest_loss(triples: list[Atoms]) -> Any:
     return next(ratio for name, ratio, _ in triples[0] if name == "A").log()
 
 
-def _rest(atoms: Atoms) -> Any:
+def _mass_at_one(atoms: Atoms) -> Any:
     """Return the mass that the atoms leave at ratio 1."""
     return 1 - sum((mass for _, _, mass in atoms), start=BALLS.number(0))
 
@@ -350,7 +361,7 @@ def _split_to_grid(atoms: Atoms, h: Any, cells: int | None) -> Weights:
                 place, upward = math.floor(float((loss / h).mid()) + 0.5), arb(1)
         for at, weight in ((place, mass * (1 - upward)), (place + 1, mass * upward)):
             found[at] = found.get(at, arb(0)) + weight
-    rest = _rest(atoms)
+    rest = _mass_at_one(atoms)
     at = 0 if rest > RECURSION.rounding_mass else max(found)  # V grows
     found[at] = found.get(at, arb(0)) + rest
     return {

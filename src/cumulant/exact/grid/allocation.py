@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cumulant.exact.grid.allocation_types import type_law
 from cumulant.exact.grid.ratio_sums import PRODUCT_SLIP, GeometricGrid, LinearGrid, Masses, SumGrid, Trimmer, power
 from cumulant.losses.cells import Cells, Grid, place_atoms, rounding_slip
 from cumulant.losses.grid import Loss, Outputs, Step
@@ -46,6 +47,8 @@ class _Settings:
     """Slices of a product on a geometric grid that count as cheap: about 30 ms."""
     few_steps: int = 8
     """Steps up to which a geometric grid is taken: sums far below the mean count there. Derived: three products at most."""
+    close: float = 16.0
+    """Largest over least ratio up to which a linear grid is taken. Measured: 1e-6 of the width, and 0.1 s in place of 4."""
     tail_rate: float = 0.3
     """Expected number of ratios above the linear grid in one epoch: few enough that their number J stays below 30."""
     spread: float = 64.0
@@ -53,7 +56,9 @@ class _Settings:
     single_cells: int = 1024
     """Cells of one large ratio, and of the sum of the others beside it."""
     several_cells: int = 512
-    """Cells of the sum of several large ratios: such sums are rarer."""
+    """Cells of the sum of several large ratios, and of the others beside two of them: such sums are rarer."""
+    beside_many: int = 128
+    """Cells of the sum of the others beside three large ratios or more, which are far larger."""
     most_large: int = 64
     """Number J of large ratios at which the sum over J is given up."""
     trim: float = 1 / 256
@@ -79,6 +84,8 @@ _TWICE = 2.0
 """Trimmed sums are counted so often: SUM_J C(t,J) q^J <= e^(tq) < 1.4 numbers J of large ratios share one trimmed law."""
 _LEAST_MASS = 1e-295
 """Smaller outputs with large ratios are left out; there are fewer than 1e7 of them."""
+_LEAST_LOG = -690.0
+"""Types with smaller log masses are left out; e^-690 is a normal float."""
 _DUST = 1e-278
 """More than all Q-masses below the smallest one kept, for one step; under P each is at most the largest ratio times it."""
 
@@ -229,6 +236,8 @@ def _reach(one: Ratio, steps: int) -> float:
 
 def _geometric_cells(one: Ratio, steps: int, variance: float) -> int | None:
     """Return the number of cells of a geometric grid that adds little variance; None where the linear grid adds less."""
+    if _close(one):
+        return None  # sums of ratios near 1 would lie log(2)/width cells above them: any number of cells
     if steps <= _SET.few_steps:
         return 2 * _SET.cells  # few products, so that twice the cells are cheap and add a quarter of the variance
     span = math.log(float(one.w[-1] / one.w[one.w > 0][0]))
@@ -242,6 +251,11 @@ def _geometric_cells(one: Ratio, steps: int, variance: float) -> int | None:
             return cells
         cells *= 2
     return None
+
+
+def _close(one: Ratio) -> bool:
+    """Return True if all ratios lie within a small factor; a linear grid then begins at the least one, and is as fine."""
+    return one.leak == 0 and 0 < float(one.w[-1]) < _SET.close * float(one.w[0])
 
 
 _Part = tuple[Array, Array, Array, float]
@@ -307,7 +321,8 @@ def _linear(one: Ratio, steps: int, top: float, cut: float, upper: bool, trimmer
     if one.w.size == 2:
         base, step = float(one.w[0]), float(one.w[1] - one.w[0])
     else:
-        base, step = 0.0, top / _SET.cells
+        base = float(one.w[0]) if _close(one) else 0.0
+        step = (top - base) / _SET.cells
     finest = LinearGrid(base, step)
     line: SumGrid = finest
     small, large = _parted(one, top)
@@ -385,7 +400,8 @@ def _with_large(
             beside = line, line.product(several[1] if number == 2 else beside[1], several[1])
         small: tuple[SumGrid, Masses] | None = laws[number]
         assert small is not None
-        while small[1].m.size > (_SET.single_cells if number == 1 else _SET.several_cells):
+        cells = (_SET.single_cells, _SET.several_cells, _SET.beside_many)[min(number, 3) - 1]
+        while small[1].m.size > cells:
             small = small[0].coarser(small[1])
         error = max(error, small[1].error + beside[1].error)
         s, m, p = _weighted(number, steps, small if small[1].count else None, beside)
@@ -489,10 +505,15 @@ class Allocated(Step):
     law: Loss
     count: int
     direction: str
+    picks: int = 1
+    """Steps that have the record; several only where `type_work` is small."""
 
     @property
     def leak(self) -> float:
-        return self.law.leak if self.direction == "remove" else 0.0
+        """Return the mass that the other law lacks, from above: each of the picked steps may show the record."""
+        if self.direction == "add" or self.picks == 1 or not 0 < self.law.leak < 1:
+            return self.law.leak if self.direction == "remove" else 0.0
+        return min(float(raised(-math.expm1(self.picks * math.log1p(-self.law.leak)), MANY)), 1.0)
 
     def nodes(self, lam: float) -> tuple[Array, Array]:
         return thinned(*_losses(self, _SET.least_log)[:2])
@@ -518,6 +539,8 @@ class AllocatedBelow(Outputs):
     direction: str
     dropped: float = 0.0
     """The probability that the record is in no step at all."""
+    picks: int = 1
+    """Steps that have the record; several only where `type_work` is small."""
 
     @property
     def leak(self) -> float:
@@ -556,10 +579,10 @@ def attained_loss(pair: Pair) -> Loss | None:
     return lower.loss() if known else None
 
 
-def fits(law: Loss, count: int) -> bool:
-    """Return True if some grid holds the ratios of such an epoch."""
+def fits(law: Loss, count: int, *, upper: bool = True) -> bool:
+    """Return True if some grid holds the ratios of such an epoch, from above or from below."""
     try:
-        epoch_law(law, count, _rounded(0.0), True)
+        epoch_law(law, count, _rounded(0.0), upper)
     except (ArithmeticError, MemoryError, ValueError):
         return False
     return True
@@ -570,10 +593,24 @@ def _rounded(log_mass: float) -> float:
     return min(_SET.least_log, _SET.round_log * math.floor(max(log_mass, -640.0) / _SET.round_log))
 
 
+def _law_of(epoch: Allocated | AllocatedBelow, log_mass: float, upper: bool) -> EpochLaw:
+    """Return the law of an epoch; with several picks it is that of all types, which serves both ends."""
+    if epoch.picks == 1:
+        return epoch_law(epoch.law, epoch.count, _rounded(log_mass), upper)
+    x, log_m, none, error = type_law(epoch.law, epoch.count, epoch.picks)
+    there = log_m + np.minimum(x, 0.0) > _LEAST_LOG  # a float holds both masses
+    # of a type that is left out one mass is below e^-690, and the other is that times a ratio
+    dust = 0.0 if there.all() else math.exp(_LEAST_LOG) * log_m.size
+    leak_p, leak_q = dust * math.exp(max(float(x[-1]), 0.0)), none + dust * math.exp(max(-float(x[0]), 0.0))
+    x, log_m = x[there], log_m[there]
+    leaks = raised(leak_q, MANY), raised(leak_p, MANY)
+    return EpochLaw(x, np.exp(log_m), np.exp(log_m + x), *leaks, 4 * error, 4 * error)
+
+
 @lru_cache(maxsize=32)
 def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, float]:
     """Losses in increasing order, log P-masses that contain their errors, what is lost, and the misplacement of a loss."""
-    law = epoch_law(epoch.law, epoch.count, _rounded(log_mass), True)
+    law = _law_of(epoch, log_mass, True)
     more = math.log1p(law.error / (1 - law.error)) if law.error < 1 else math.inf
     if epoch.direction == "remove":
         return law.x, np.log(law.p) + more, law.leak_p, law.slip
@@ -583,7 +620,7 @@ def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, flo
 @lru_cache(maxsize=32)
 def _losses_below(epoch: AllocatedBelow, log_mass: float) -> tuple[Array, Array, float]:
     """Losses with log P-masses of labels, and the relative error of both masses."""
-    law = epoch_law(epoch.law, epoch.count, _rounded(log_mass), False)
+    law = _law_of(epoch, log_mass, False)
     error = law.error / (1 - law.error) if law.error < 1 else math.inf
     there = (1 - epoch.dropped) * law.p + epoch.dropped * law.m
     x = np.log(there / law.m) if epoch.dropped else law.x

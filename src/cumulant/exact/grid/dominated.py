@@ -1,4 +1,4 @@
-"""Dominated pairs on a grid: convex minorants of a hockey-stick curve with corners on the grid.
+"""Dominated pairs on a grid: convex minorants of a hockey-stick curve.
 
 H(alpha) = E_Q (p/q - alpha)_+ is convex and, once each cell is merged into one output, a polygon with a corner of size q at
 each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair. G is

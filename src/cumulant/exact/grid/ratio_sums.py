@@ -135,41 +135,84 @@ class GeometricGrid(SumGrid):
 def _geometric_product(a: Array, b: Array, width: float, upper: bool) -> tuple[Array, float]:
     """Add points i and j = i - d of one geometric grid: the sum lies at i + G(d), G(d) = log(1 + e^(-d width))/width.
 
-    Shift and shares depend on d only. From some d on the sum stays within the cell above i, and one cumulative sum serves all
-    such j. From below a pair of labels gets the label i + round(G(d)).
+    Shift and shares depend on d only, so that sums over windows of j serve all d of one shift. From some d on the sum stays
+    within the cell above i, and one cumulative sum serves all such j. From below a pair of labels gets the label
+    i + round(G(d)).
     """
     size, growth = a.size, math.expm1(width)
     out = np.zeros(size + math.ceil(math.log(2) / width) + 2)
-    d = np.arange(size, dtype=np.float64)
-    ratio = np.log1p(np.exp(-d * width)) / width
+    ratio = np.log1p(np.exp(-np.arange(size, dtype=np.float64) * width)) / width
     near = min(int(np.searchsorted(-ratio, -1.0 if upper else -0.5, side="right")) + 1, size)
-    shift = (np.floor(ratio) if upper else np.rint(ratio)).astype(np.int64)
-    share = np.clip((np.exp(width * (ratio - shift)) - 1) / growth, 0.0, 1.0)
-    same = a is b
-    for k in range(near):
-        left = a[k:] * b[: size - k]
-        if k:
-            left = 2 * left if same else left + b[k:] * a[: size - k]
-        start = k + int(shift[k])
-        if upper:
-            out[start : start + size - k] += left * (1 - share[k])
-            out[start + 1 : start + 1 + size - k] += left * share[k]
-        else:
-            out[start : start + size - k] += left
-    if near < size:
-        tail = slice(near, size)
-        for x, y in ((a, b),) if same else ((a, b), (b, a)):
-            twice = 2.0 if same else 1.0
-            below = np.cumsum(y)[: size - near]
+    shift = (np.floor(ratio[:near]) if upper else np.rint(ratio[:near])).astype(np.int64)
+    starts = np.flatnonzero(np.diff(shift, prepend=-1))
+    starts = np.unique(
+        np.append(starts, [0, min(1, near - 1)])
+    )  # d = 0 is a window of its own: it is one pair, not two
+    lengths = np.diff(np.append(starts, near))
+    for x, y, pairs in ((a, b, 2.0),) if a is b else ((a, b, 1.0), (b, a, 1.0)):
+        windows = _Windows(y, (0.0, width) if upper else (0.0,))
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+            moved_by = int(shift[start])
+            times = pairs if start else pairs / 2
+            first = start + moved_by
+            found = windows.sums(start, length)
+            left = times * x[start:]
             if not upper:
-                out[tail] += twice * x[tail] * below
+                out[first : first + left.size] += left * found[0]
                 continue
-            # in units of the point i: the sum of w_j / w_i over j <= i - near, as one recursion of positive terms
-            moved = _scaled_sums(y, width, near)[: size - near] / growth
-            moved = np.minimum(moved, below)
-            out[tail] += twice * x[tail] * (below - moved)
-            out[near + 1 : size + 1] += twice * x[tail] * moved
+            # the share of d at the upper point is (e^(-s width) (1 + e^(-d width)) - 1) / (e^width - 1), s its shift
+            moved = math.exp(-width * first) * found[1] + math.expm1(-width * moved_by) * found[0]
+            moved = np.clip(moved / growth, 0.0, found[0])
+            out[first : first + left.size] += left * (found[0] - moved)
+            out[first + 1 : first + 1 + left.size] += left * moved
+        if near == size:
+            continue
+        far = slice(near, size)
+        below = np.cumsum(y)[: size - near]
+        if not upper:
+            out[far] += pairs * x[far] * below
+            continue
+        # in units of the point i: the sum of w_j / w_i over j <= i - near, as one recursion of positive terms
+        moved = _scaled_sums(y, width, near)[: size - near] / growth
+        moved = np.minimum(moved, below)
+        out[far] += pairs * x[far] * (below - moved)
+        out[near + 1 : size + 1] += pairs * x[far] * moved
     return without_dust(out), (4 * near + 2 * size + 32) * U
+
+
+class _Windows:
+    """Sums SUM_k y_(i - k) e^(-rate k) over windows of k, for several rates, from tables of windows of 2^j values.
+
+    Differences of cumulative sums would be faster, and lose the digits of small masses; here no term is subtracted.
+    """
+
+    def __init__(self, y: Array, rates: tuple[float, ...]) -> None:
+        self._rates = np.array(rates)[:, None]
+        self._tables = [np.tile(y, (len(rates), 1))]
+
+    def sums(self, start: int, length: int) -> Array:
+        """Return the sums over start <= k < start + length for i >= start, one row per rate, e^(-rate start) left out."""
+        size = self._tables[0].shape[1] - start
+        found, offset = np.zeros((len(self._rates), size)), 0
+        for j in range(length.bit_length()):
+            if length >> j & 1:
+                if offset:
+                    found[:, offset:] += self._decay(offset) * self._table(j)[:, : size - offset]
+                else:
+                    found += self._table(j)[:, :size]
+                offset += 1 << j
+        return found
+
+    def _table(self, j: int) -> Array:
+        while len(self._tables) <= j:
+            half, last = 1 << len(self._tables) - 1, self._tables[-1]
+            wider = last.copy()
+            wider[:, half:] += self._decay(half) * last[:, :-half]
+            self._tables.append(wider)
+        return self._tables[j]
+
+    def _decay(self, offset: int) -> Array:
+        return np.asarray(np.exp(-self._rates * offset))
 
 
 def _scaled_sums(y: Array, width: float, near: int) -> Array:

@@ -10,13 +10,14 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from cumulant.conversion.query import Query
 from cumulant.exact import theorem_b
 from cumulant.exact.grid.fft import Composed, Terms, check_side, compose, leak_of
 from cumulant.exact.grid.settings import GRID
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.saddle import Moments
 from cumulant.losses.grid import Step
-from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised
+from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised, rounded_down, rounded_up
 from cumulant.numerics.search import bisect
 
 
@@ -79,6 +80,14 @@ def _value(bound: Bound) -> float:
     return bound.value
 
 
+def grid_end(terms: Terms, query: Query, accuracy: float, upper: bool) -> Bound:
+    """Return a bound from above (or below) on epsilon, or delta, of these terms."""
+    given = (rounded_down if upper else rounded_up)(query.value)
+    if query.wants_epsilon:
+        return grid_epsilon(terms, math.log(given), accuracy, upper)
+    return grid_delta(terms, given, accuracy, upper)
+
+
 def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bound:
     """Return a bound from above (or below) on epsilon of these terms at this delta.
 
@@ -86,13 +95,16 @@ def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -
     """
     check_side(terms, upper)
     known = UNKNOWN if upper else NOTHING
-    if (alone := _alone_epsilon(terms, log_delta, upper)) is not None:
+    if (alone := _single_round_epsilon(terms, log_delta, upper)) is not None:
         return alone
     return _best_of_grids(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
 
 
-def _alone_delta(terms: Terms, epsilon: float, log_mass: float) -> float | None:
-    """Return delta of a single round that needs no grid; None where there are several rounds, or none such."""
+def _single_round_delta(terms: Terms, epsilon: float, log_mass: float) -> float | None:
+    """Return delta of a single round that needs no grid.
+
+    Returns None if there are several rounds, or the round needs a grid.
+    """
     if len(terms) != 1 or terms[0][1] != 1:
         return None
     with suppress(ArithmeticError, MemoryError, ValueError), np.errstate(all="ignore"):
@@ -101,15 +113,17 @@ def _alone_delta(terms: Terms, epsilon: float, log_mass: float) -> float | None:
     return None
 
 
-def _alone_epsilon(terms: Terms, log_delta: float, upper: bool) -> Bound | None:
-    """Return the epsilon of a single round that needs no grid, by bisection; None where there is none such.
+def _single_round_epsilon(terms: Terms, log_delta: float, upper: bool) -> Bound | None:
+    """Return epsilon of a single round that needs no grid, by bisection.
+
+    Returns None if there are several rounds, or the round needs a grid.
 
     From above every epsilon whose delta is small enough will do, from below every one whose delta is too large.
     """
     delta, cut = math.exp(log_delta), log_delta - GRID.cut
 
     def enough(epsilon: float) -> bool | None:
-        found = _alone_delta(terms, epsilon, cut)
+        found = _single_round_delta(terms, epsilon, cut)
         return None if found is None else found <= delta
 
     low, high = 0.0, 1.0
@@ -165,17 +179,20 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
     return found if math.isfinite(found) else start
 
 
-def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
+def grid_delta(
+    terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf, enough: float = 0.0
+) -> Bound:
     """Return a bound from above (or below) on delta of these terms at this epsilon.
 
-    Any tilting gives a bound; `most` limits its order, which costs accuracy if this delta is far smaller than others.
+    Any tilting gives a bound; `most` limits its order, which costs accuracy if this delta is far smaller than others. A single
+    round is not refined once its delta is at most `enough`.
     """
     check_side(terms, upper)
     for log_mass in GRID.single_round_cuts:
-        alone = _alone_delta(terms, epsilon, log_mass)
+        alone = _single_round_delta(terms, epsilon, log_mass)
         if alone is None:
             break
-        if alone > math.exp(log_mass + GRID.cut) or log_mass == GRID.single_round_cuts[-1]:
+        if alone <= enough or alone > math.exp(log_mass + GRID.cut) or log_mass == GRID.single_round_cuts[-1]:
             return Bound(alone, math.nan, math.nan, 0)
     known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)
     return _best_of_grids(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
@@ -211,6 +228,15 @@ def _delta_bound(sums: Composed, log_delta: float) -> Bound:
     size = math.exp(min(log_delta, 0.0))
     bound = min(raised(size, DOZENS) + 5e-324, 1.0) if sums.upper else math.nextafter(lowered(size, DOZENS), 0.0)
     return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
+
+
+def cone_end(terms: Terms, query: Query, accuracy: float) -> Bound:
+    """Return epsilon, or delta, by Theorem B.
+
+    The terms are the pairs and the Gaussian of the diameter.
+    """
+    given = rounded_down(query.value)
+    return cone_epsilon(terms, math.log(given), accuracy) if query.wants_epsilon else cone_delta(terms, given, accuracy)
 
 
 def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:

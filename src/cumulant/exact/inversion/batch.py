@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
+from cumulant.conversion.query import Query
 from cumulant.exact.inversion import choose, saddle
 from cumulant.exact.inversion.choose import Side, sides
 from cumulant.exact.inversion.decay import DecayNotProved
@@ -59,28 +59,23 @@ class FloatAnswer:
     cone: bool
 
 
-def float_epsilons(
-    rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
+def float_ends(
+    rounds: Rounds, asked: Sequence[tuple[int, Query]], accuracy: float, cone: bool = True
 ) -> list[FloatAnswer | None]:
-    """Return epsilon for each number of repetitions and delta in (0, 1), rounded up.
+    """Return epsilon, or delta, for each number of repetitions and query, rounded up.
 
-    Returns None where floats have no answer.
+    All queries give the same kind of number. Returns None where floats have no answer.
     """
-    logs = [math.log(down) if (down := rounded_down(delta)) > 0 else -math.inf for _, delta in asked]
-    given = np.array([value - 4 * U * (abs(value) + 1) for value in logs])
-    times = np.array([float(k) for k, _ in asked])
-    return _answers(rounds, Questions(times, given, True), accuracy, cone).to_list()
-
-
-def float_deltas(
-    rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
-) -> list[FloatAnswer | None]:
-    """Return delta for each number of repetitions and epsilon, rounded up.
-
-    Returns None where floats have no answer.
-    """
-    given, times = np.array([rounded_down(epsilon) for _, epsilon in asked]), np.array([float(k) for k, _ in asked])
-    found = _answers(rounds, Questions(times, given, False), accuracy, cone)
+    if not asked:
+        return []
+    wants_epsilon, times = asked[0][1].wants_epsilon, np.array([float(k) for k, _ in asked])
+    given = np.array([rounded_down(query.value) for _, query in asked])
+    if wants_epsilon:
+        logs = [math.log(down) if down > 0 else -math.inf for down in given.tolist()]
+        given = np.array([value - 4 * U * (abs(value) + 1) for value in logs])
+    found = _answers(rounds, Questions(times, given, wants_epsilon), accuracy, cone)
+    if wants_epsilon:
+        return found.to_list()
     with np.errstate(all="ignore"):
         value = np.exp(found.value) * (1 + 64 * U * (1 + np.abs(found.value)))
         value = np.where(value > 0, np.minimum(value, 1.0), np.nan)
@@ -140,8 +135,11 @@ def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _
         other.store(open_, _solve_side(side, asked.subset(open_), accuracy, lines))
         best = best.replaced_where(~(other.value <= best.value), other)  # NaN too
     if by_cone is not None:
-        # If only one of the two has an answer, a grid of the other may be smaller, so that neither is returned.
+        # If only one of the two has an answer, a grid of the other may be smaller, so that neither is returned. No grid
+        # evaluates Theorem B of a mixture.
         other = _solve_side(by_cone, asked, accuracy, [])
+        if rounds.cone_on_grid is None:
+            return best.replaced_where(other.value < best.value, other)
         best = best.replaced_where(~(best.value <= other.value), other).replaced_where(
             np.isnan(best.value), _Answers.unanswered(asked.size)
         )
@@ -279,14 +277,14 @@ def _line_answers(side: Side, spectrum: FloatSpectrum, asked: Questions, accurac
         repeats = np.full(here.size, times)
         if asked.delta_given:
             targets = given + np.log1p(-np.exp(np.minimum(leak - given, 0.0)))
-            start, gaps = choose.least_epsilons(line, targets, side.test)
+            start, gaps = choose.best_values(line, targets, True, side.test)
             above = partial(_log_bounds, side, spectrum, repeats, gaps)
             found = _bounded_epsilons(above, start, given, line.lam)
             epsilons, sizes = found, targets
             wrong = np.abs(found - start) <= BATCH.rounding_share * accuracy * np.maximum(found, 0.0)
             wrong |= found == 0
         else:
-            start, gaps = choose.least_log_deltas(line, given, side.test)
+            start, gaps = choose.best_values(line, given, False, side.test)
             found = _log_bounds(side, spectrum, repeats, gaps, given)
             epsilons, sizes = given, start
             wrong = found - np.logaddexp(start, leak) <= BATCH.rounding_share * accuracy

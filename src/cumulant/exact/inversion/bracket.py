@@ -13,10 +13,10 @@ from cumulant.exact.inversion.settings import SEARCH
 from cumulant.numerics.arithmetic import BALLS
 
 
-def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
-    """Return the epsilon at which the ball equals the target, where floats have no digits left.
+def refine_root(bound: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
+    """Return about the epsilon at which the bound on delta equals `asked`, by balls.
 
-    Returns NaN if none is found.
+    Balls are asked because floats may have no digits left. Nothing is proved here. Returns NaN if none is found.
 
     Secants run between an epsilon seen too small and one seen too large; if they do not meet, as at the largest loss, halving
     finishes.
@@ -26,7 +26,7 @@ def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: floa
     for tried in range(SEARCH.secants + SEARCH.halvings):
         if not math.isfinite(epsilon):
             return math.nan
-        part = known(BALLS.number(epsilon)) / asked
+        part = bound(BALLS.number(epsilon)) / asked
         if not (part.is_finite() and part > 0):  # from below, images are more than what is left: nothing to follow
             return low or start
         off = float(part.log().mid())
@@ -43,7 +43,10 @@ def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: floa
 
 
 def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:
-    """Return the smallest tried float >= start at which `holds` is proved; None after 40 tries."""
+    """Return the smallest tried float >= start at which `holds` is proved.
+
+    Returns None after 40 tries, or once a relative step exceeds both 1e-3 and the accuracy; the caller then uses the grid.
+    """
     if start <= 0:
         return 0.0 if holds(BALLS.number(0)) else smallest_proved_epsilon(holds, 1e-12 / lam, lam, accuracy)
     step = 2.0**-50

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from cumulant.conversion.query import Query
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.line import Choice, FloatLine, Line, SearchLine
@@ -244,7 +245,7 @@ def line_suffices(side: Side, built: Line, log_delta: float | None, epsilon: flo
     line, choice = built.floats(side.test), built.choice
     at = epsilon
     if log_delta is not None:
-        at = least_epsilon(line, log_delta, side.test)[0]
+        at = best_value(line, log_delta, True, side.test)[0]
     if at is None or not math.isfinite(at):
         return False
     size = line.log_value(at)[0] if log_delta is None else log_delta
@@ -275,25 +276,35 @@ def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float
 # ---- guesses
 
 
-def epsilon_guess(side: Side, delta: Fraction) -> float | None:
-    """Return epsilon at this delta by floats; None if their spectrum does not decay."""
-    leak = leak_of(side.terms)
-    if not rounded_down(delta) > leak:
-        return None
-    asked = math.log(rounded_down(delta) - leak)
-    line = _guess_line(side, asked, None)
-    if line is None:
-        return None
-    return find_root(line, asked) if side.test.constants is None else least_epsilon(line, asked, side.test)[0]
+def search_target(side: Side, query: Query) -> float | None:
+    """Return log of the given delta without the leak, or the given epsilon, as a float.
+
+    Returns None if the leak reaches delta.
+    """
+    if not query.wants_epsilon:
+        return float(query.value)
+    left = rounded_down(query.value) - leak_of(side.terms)
+    return math.log(left) if left > 0 else None
 
 
-def delta_guess(side: Side, epsilon: Fraction) -> float | None:
-    """Return log delta at this epsilon by floats; None if their spectrum does not decay."""
-    line = _guess_line(side, None, float(epsilon))
+def guess(side: Side, query: Query) -> float | None:
+    """Return epsilon at the given delta, or log delta at the given epsilon, by floats.
+
+    Returns None if their spectrum does not decay. Returns NaN if Theorem B finds no epsilon; it then loses every comparison.
+    """
+    target = search_target(side, query)
+    if target is None:
+        return None
+    line = _guess_line(side, *_coordinates(query, target))
     if line is None:
         return None
-    value = least_log_delta(line, float(epsilon), side.test)[0]
-    return value if math.isfinite(value) else None
+    value = best_value(line, target, query.wants_epsilon, side.test)[0]
+    return value if math.isfinite(value) or (side.cone and query.wants_epsilon) else None
+
+
+def _coordinates(query: Query, target: float) -> tuple[float | None, float | None]:
+    """Return log delta and epsilon of the search target; None for the one that is wanted."""
+    return (target, None) if query.wants_epsilon else (None, target)
 
 
 @np.errstate(all="ignore")
@@ -329,52 +340,34 @@ def find_root(line: SearchLine, asked: float) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def least_epsilon(line: SearchLine, log_delta: float, test: TestFunction) -> tuple[float, float]:
-    """Return the smallest epsilon over the gap d at which the bound is this delta, and d.
+def best_value(line: SearchLine, target: float, wants_epsilon: bool, test: TestFunction) -> tuple[float, float]:
+    """Return the smallest epsilon, or log delta, over the gap d at one target, and d.
 
-    Returns NaN if there is none.
+    Returns NaN for the value if there is none.
     """
-    value, gap = least_epsilons(line, np.array([log_delta]), test)
+    value, gap = best_values(line, np.array([target]), wants_epsilon, test)
     return float(value[0]), float(gap[0])
 
 
-def least_epsilons(line: SearchLine, log_deltas: Array, test: TestFunction) -> tuple[Array, Array]:
-    """Return the smallest epsilon over the gap d for each log delta, and d.
+def best_values(line: SearchLine, targets: Array, wants_epsilon: bool, test: TestFunction) -> tuple[Array, Array]:
+    """Return the smallest epsilon, or log delta, over the gap d at each target, and d.
 
     Returns NaN for d if the test function has no gap.
     """
     if test.constants is None:
-        return find_roots(line, log_deltas), np.full(log_deltas.shape, np.nan)
+        found = find_roots(line, targets) if wants_epsilon else line.log_values(targets)[0]
+        return found, np.full(targets.shape, np.nan)
     constants: Constants = test.constants
 
     def value(gaps: Array) -> Array:
+        # delta(eps) <= C E g(S - eps + log R): log R moves epsilon, log C moves log delta
         log_ratio, log_constant = constants(gaps)
-        return find_roots(line, (log_deltas[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
-
-    return _best_gaps(value, log_deltas.size, line.lam)
-
-
-def least_log_delta(line: SearchLine, epsilon: float, test: TestFunction) -> tuple[float, float]:
-    """Return the smallest log delta over the gap d at this epsilon, and d."""
-    value, gap = least_log_deltas(line, np.array([epsilon]), test)
-    return float(value[0]), float(gap[0])
-
-
-def least_log_deltas(line: SearchLine, epsilons: Array, test: TestFunction) -> tuple[Array, Array]:
-    """Return the smallest log delta over the gap d for each epsilon, and d.
-
-    Returns NaN for d if the test function has no gap.
-    """
-    if test.constants is None:
-        return line.log_values(epsilons)[0], np.full(epsilons.shape, np.nan)
-    constants: Constants = test.constants
-
-    def value(gaps: Array) -> Array:
-        log_ratio, log_constant = constants(gaps)
-        found = line.log_values((epsilons[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
+        if wants_epsilon:
+            return find_roots(line, (targets[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
+        found = line.log_values((targets[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
         return np.where(np.isfinite(found), log_constant + found, np.inf)
 
-    return _best_gaps(value, epsilons.size, line.lam)
+    return _best_gaps(value, targets.size, line.lam)
 
 
 @np.errstate(all="ignore")

@@ -2,7 +2,11 @@
 
 Balls prove a frequency beyond which |M(lam + iu)| <= M(lam) e^-b (docs/line.md, Lemmas S1 to S3).
 
-Floats choose the window, the last check point and the intervals; balls certify each of them.
+Floats choose the windows, the last check point and the intervals; balls certify each of them. A window is a part of the tilted
+law of one round type, and the mass that it leaves out is added to the bound, so every window is valid. There are two:
+
+* Lemma S3 proves the decay beyond the last check point from `Profile.densest_window` (setting `window_cuts`);
+* Lemmas S1 and S2 prove it on intervals below from `_Window` (settings `omitted_rounds`, `omitted_share`, `stage_cuts`).
 """
 
 from __future__ import annotations
@@ -156,20 +160,20 @@ def select_for_decay(
         for round_type, one in zip(round_types, profiles, strict=True)
     ]
     wanted = DECAY.variance_share * sum(each for each in spread if each < math.inf)
-    kept, reachable_frequency = [], 0.0
+    kept, kept_variance = [], 0.0
     for i in sorted(range(len(spread)), key=lambda i: -spread[i]):
-        if reachable_frequency < wanted or spread[i] == math.inf:
+        if kept_variance < wanted or spread[i] == math.inf:
             kept.append(i)
-            reachable_frequency += spread[i] if spread[i] < math.inf else 0.0
+            kept_variance += spread[i] if spread[i] < math.inf else 0.0
     return sorted(kept)
 
 
 def reachable_frequency(
     round_types: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
 ) -> float:
-    """Return about the frequency that windows without the rarest `cut` reach.
+    """Return an estimate of the lowest frequency down to which windows prove the decay.
 
-    Laws count as normal ones. Returns 0 for atoms.
+    The windows leave out the rarest `cut`. Laws count as normal ones. Returns 0 for atoms.
     """
     bend = 2 * float(gauss)
     for round_type, one in zip(round_types, profiles, strict=True):

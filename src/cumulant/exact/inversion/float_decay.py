@@ -50,7 +50,7 @@ _SCALE = 8 * U
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round type at the order lam in floats: its law, count, mass M(lam), and Lemma S3 window."""
+    """One round type at the order lam in floats: its law, count, M(lam), and Lemma S3 window."""
 
     law: Mixed
     times: int

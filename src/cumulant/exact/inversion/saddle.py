@@ -1,4 +1,4 @@
-"""Saddle line: delta in milliseconds by Laplace inversion in floats, self-checked, not proved.
+"""Saddle line: delta in milliseconds by Laplace inversion in floats, not proved.
 
 delta(eps) = (1/2pi) INT exp(K(lam+iu) - eps (lam+iu)) / ((lam+iu)(1+lam+iu)) du, for any lam > 0. The trapezoid rule with
 step 2pi/T adds the images of the law shifted by multiples of T, which is an error upward.

@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
-from cumulant.exact.grid.fft import Terms, leak_of
+from cumulant.conversion.query import Query
+from cumulant.exact.grid.fft import Terms
 from cumulant.exact.inversion.bracket import (
     largest_refuted_epsilon,
     locate_minimum,
@@ -24,13 +26,12 @@ from cumulant.exact.inversion.bracket import (
 )
 from cumulant.exact.inversion.choose import (
     Side,
+    best_value,
     choose_line,
-    delta_guess,
-    epsilon_guess,
     find_root,
-    least_epsilon,
-    least_log_delta,
+    guess,
     line_suffices,
+    search_target,
     share_guess_lines,
     sides,
 )
@@ -89,6 +90,8 @@ class ProvedEnd:
     choice: Choice
     holds: bool = True
     """False if the reference law of Theorem W was not proved to dominate, so that the number is only bounded."""
+    rough: bool = False
+    """True if the line is less accurate than was asked for; then a grid may give a smaller number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,145 +112,74 @@ class Effort:
         return cls(LINE.proof_work, LINE.proof_work, True)
 
 
-def line_epsilon(
-    rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
+def upper_end(
+    rounds: Rounds, query: Query, accuracy: float, cone: bool = True, effort: Effort | None = None
 ) -> tuple[ProvedEnd, bool] | None:
-    """Return the smallest epsilon proved from above at this delta, and if Theorem B gave it.
+    """Return the smallest epsilon, or delta, proved from above, and if Theorem B gave it.
 
-    Returns None if the line has no answer. delta is in (0, 1).
+    It is that of the profile or of Theorem B, whichever floats say is smaller. Returns None if the line has no answer.
     """
     effort = effort or Effort()
-    return _smaller_route(
-        rounds,
-        cone,
-        float(delta),
-        lambda side: epsilon_guess(side, delta),
-        lambda side: _side_epsilon(side, delta, accuracy, effort=effort),
-        lambda found: (found.value, delta),
-        effort,
-    )
-
-
-def line_delta(
-    rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
-) -> tuple[ProvedEnd, bool] | None:
-    """Return the smallest delta at this epsilon, proved from above, and if Theorem B gave it.
-
-    Returns None if no answer.
-    """
-    if epsilon > LINE.largest_epsilon:
-        return None
-    effort = effort or Effort()
-    return _smaller_route(
-        rounds,
-        cone,
-        float(epsilon),
-        lambda side: delta_guess(side, epsilon),
-        lambda side: _side_delta(side, epsilon, accuracy, effort=effort),
-        lambda found: (epsilon, found.value),
-        effort,
-    )
-
-
-def line_lower_epsilon(
-    rounds: Rounds,
-    terms: Terms,
-    round_types: RoundTypes,
-    delta: Fraction,
-    accuracy: float,
-    effort: Effort | None = None,
-) -> ProvedEnd | None:
-    """Return the epsilon that these neighbours need at this delta, proved from below.
-
-    Returns None if no answer.
-    """
-    side, effort = Side(terms, round_types), effort or Effort()
-    if rounds.estimated or not (_skips_guess(side, effort) or epsilon_guess(side, delta) is not None):
-        return None
-    return _side_epsilon(side, delta, accuracy, upper=False, effort=effort)
-
-
-def line_lower_delta(
-    rounds: Rounds,
-    terms: Terms,
-    round_types: RoundTypes,
-    epsilon: Fraction,
-    accuracy: float,
-    effort: Effort | None = None,
-) -> ProvedEnd | None:
-    """Return the delta that these neighbours need at this epsilon, proved from below.
-
-    Returns None if no answer.
-    """
-    side, effort = Side(terms, round_types), effort or Effort()
-    if epsilon > LINE.largest_epsilon or rounds.estimated:
-        return None
-    if not (_skips_guess(side, effort) or delta_guess(side, epsilon) is not None):
-        return None
-    return _side_delta(side, epsilon, accuracy, upper=False, effort=effort)
-
-
-def _smaller_route(
-    rounds: Rounds,
-    cone: bool,
-    asked: float,
-    guess: Callable[[Side], float | None],
-    proved: Callable[[Side], ProvedEnd | None],
-    stated: Callable[[ProvedEnd], tuple[Fraction | float, Fraction | float]],
-    effort: Effort,
-) -> tuple[ProvedEnd, bool] | None:
-    """Return the proved answer of the profile or of Theorem B, whichever floats say is smaller.
-
-    Returns None if neither has one.
-    """
     found_sides = sides(rounds, cone)
-    if found_sides is None or rounds.estimated:
+    if found_sides is None or rounds.estimated or _is_out_of_reach(query):
         return None
     profile, by_cone = found_sides
-    winner = _theorem_b_is_smaller(profile, by_cone, asked, guess, effort)
+    winner = _theorem_b_is_smaller(profile, by_cone, query, effort)
+    if winner is None and by_cone is not None and rounds.cone_on_grid is None:
+        # No grid evaluates Theorem B of a mixture, so that nothing is lost if the profile answers alone.
+        winner, by_cone = _theorem_b_is_smaller(profile, None, query, effort), None
     if winner is None and not effort.wants_proof:
         return None
     found: list[tuple[ProvedEnd, bool]] = []
     for which in (True, False) if winner is None else (winner, not winner):
         if winner is not None and which != winner and (found or not effort.wants_proof):
             break
-        most = _largest_direction(
-            [by_cone] if which and by_cone is not None else [] if which else profile, proved, stated
-        )
+        listed = profile if not which else [] if by_cone is None else [by_cone]
+        most = _largest_direction(listed, query, accuracy, effort)
         if most is not None:
             found.append((most, which))
     return min(found, key=lambda each: each[0].value, default=None)
 
 
-def _largest_direction(
-    sides: list[Side],
-    proved: Callable[[Side], ProvedEnd | None],
-    stated: Callable[[ProvedEnd], tuple[Fraction | float, Fraction | float]],
+def lower_end(
+    rounds: Rounds, terms: Terms, round_types: RoundTypes, query: Query, accuracy: float, effort: Effort | None = None
 ) -> ProvedEnd | None:
+    """Return the epsilon, or delta, that these neighbours need, proved from below.
+
+    Returns None if the line has no answer.
+    """
+    side, effort = Side(terms, round_types), effort or Effort()
+    if rounds.estimated or _is_out_of_reach(query):
+        return None
+    if not (_skips_guess(side, effort) or guess(side, query) is not None):
+        return None
+    return side_end(side, query, accuracy, upper=False, effort=effort)
+
+
+def _is_out_of_reach(query: Query) -> bool:
+    """Return True if an epsilon is given that is too large for a line."""
+    return not query.wants_epsilon and query.value > LINE.largest_epsilon
+
+
+def _largest_direction(sides: list[Side], query: Query, accuracy: float, effort: Effort) -> ProvedEnd | None:
     """Return the largest proved answer of all directions; None if one of them has no answer."""
     best: ProvedEnd | None = None
     for side in sides:
-        if best is not None and proves_no_more(side, best.choice, *stated(best)):
+        if best is not None and proves_no_more(side, best.choice, *query.point(best.value)):
             continue
-        other = proved(side)
+        other = side_end(side, query, accuracy, effort=effort)
         if other is None:
             return None
         best = other if best is None or other.value > best.value else best
     return best
 
 
-def _theorem_b_is_smaller(
-    profile: list[Side],
-    by_cone: Side | None,
-    asked: float,
-    guess: Callable[[Side], float | None],
-    effort: Effort,
-) -> bool | None:
+def _theorem_b_is_smaller(profile: list[Side], by_cone: Side | None, query: Query, effort: Effort) -> bool | None:
     """Return True if floats say that Theorem B is smaller; None if floats find no line.
 
     Every decision is valid. A shared question between two that were decided alike is decided with them.
     """
-    shared = _shared.get()
+    shared, asked = _shared.get(), float(query.value)
     decisions = [] if shared is None else [each[2:] for each in shared.decisions if each[:2] == (profile, by_cone)]
     below = max((each for each in decisions if each[0] <= asked), default=None)
     above = min((each for each in decisions if each[0] >= asked), default=None)
@@ -257,8 +189,8 @@ def _theorem_b_is_smaller(
         return False
     if by_cone is None and _has_many_rounds(profile[0]):
         return False
-    guesses = [guess(side) for side in (profile if by_cone is not None else profile[:1])]
-    least = None if by_cone is None else guess(by_cone)
+    guesses = [guess(side, query) for side in (profile if by_cone is not None else profile[:1])]
+    least = None if by_cone is None else guess(by_cone, query)
     if any(each is None for each in guesses) or (by_cone is not None and least is None):
         return None
     found = least is not None and least < max(each for each in guesses if each is not None)
@@ -290,8 +222,8 @@ def _has_atoms_only(side: Side) -> bool:
 
 def _shared_or_new_line(
     side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, effort: Effort
-) -> Line | None:
-    """Return a line that is accurate enough for the question, shared or new.
+) -> tuple[Line, bool] | None:
+    """Return a line for the question, shared or new, and if it is accurate enough.
 
     Returns None if none is affordable.
     """
@@ -299,7 +231,7 @@ def _shared_or_new_line(
     loose = accuracy * LINE.looser if shared is not None and not shared.spare else accuracy
     for where, found in () if shared is None else shared.spectra:
         if where.same_law(side) and not found.smooth and line_suffices(side, found, log_delta, epsilon, loose):
-            return found
+            return found, True
     fine = accuracy if shared is None else accuracy * math.exp(-shared.spare)
     built = _new_line(side, log_delta, epsilon, fine, accuracy, effort)
     if (
@@ -310,12 +242,14 @@ def _shared_or_new_line(
         # The saddle point was a poor guess, as with few rounds or far out: a second line gets a larger margin.
         at = epsilon if log_delta is None or side.cone else find_root(built.floats(), log_delta)
         finer = _new_line(side, log_delta, at, fine * math.exp(-LINE.spare), accuracy, effort)
-        # An inaccurate line is valid; if it costs more than the accuracy the caller's grid gives a smaller number.
+        # An inaccurate line is valid; if it costs more than the accuracy the caller's grid may give a smaller number.
         fair = effort.wants_proof or line_suffices(side, built, log_delta, epsilon, accuracy * LINE.loosest)
-        built = finer or (built if fair else None)
+        if finer is None and not fair:
+            return built, False
+        built = finer or built
     if built is not None and shared is not None:
         shared.spectra.append((side, built))
-    return built
+    return None if built is None else (built, True)
 
 
 def _new_line(
@@ -358,102 +292,97 @@ def _has_bounded_images(found: Line) -> bool:
         return False
 
 
-def _side_epsilon(
-    side: Side, delta: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
+def side_end(
+    side: Side, query: Query, accuracy: float, upper: bool = True, effort: Effort | None = None
 ) -> ProvedEnd | None:
-    """Return the proved epsilon of one side at this delta, from above or from below.
+    """Return the proved epsilon, or delta, of one side, from above or from below.
 
     Returns None if the line has no answer.
     """
-    target = rounded_down(delta) - leak_of(side.terms)
-    if not target > 0:
+    target = search_target(side, query)
+    if target is None:
         return None
-    line = _shared_or_new_line(side, math.log(target), None, accuracy, effort or Effort())
-    if line is None or not (upper or _has_bounded_images(line)):
+    log_delta, epsilon = (target, None) if query.wants_epsilon else (None, target)
+    found = _shared_or_new_line(side, log_delta, epsilon, accuracy, effort or Effort())
+    if found is None:
         return None
-    return prove_epsilon(line, side.test, delta, math.log(target), accuracy, upper)
+    line, accurate = found
+    if not upper and not (accurate and _has_bounded_images(line)):
+        return None
+    end = prove_end(line, side.test, query, target, accuracy, upper)
+    return end if end is None or accurate else replace(end, rough=True)
 
 
-def _side_delta(
-    side: Side, epsilon: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
+def prove_end(
+    line: Line, test: TestFunction, query: Query, target: float, accuracy: float, upper: bool = True
 ) -> ProvedEnd | None:
-    """Return the proved delta of one side at this epsilon, from above or from below.
+    """Return an epsilon, or a delta, that balls prove on this line.
 
-    Returns None if the line has no answer.
-    """
-    line = _shared_or_new_line(side, None, float(epsilon), accuracy, effort or Effort())
-    if line is None or not (upper or _has_bounded_images(line)):
-        return None
-    return prove_delta(line, side.test, epsilon, upper)
+    Returns None if balls overflow or prove nothing.
 
-
-def prove_epsilon(
-    line: Line, test: TestFunction, delta: Fraction, log_target: float, accuracy: float, upper: bool = True
-) -> ProvedEnd | None:
-    """Return an epsilon that balls prove on this line at this delta.
-
-    Returns None if no epsilon is proved.
-
-    `log_target` is log of delta without the leak, in floats, from which the search begins. From below the test function must
-    be the hockey stick.
-    """
-    choice, search = line.choice, line.floats(test)
-    with BALLS.at(choice.bits):
-        asked, gap = BALLS.number(delta), None
-        start, best_gap = least_epsilon(search, log_target, test)
-        if not math.isfinite(start):
-            return None
-        if test.constants is not None:
-            if not best_gap > 0:
-                return None
-            gap = BALLS.number(best_gap)
-        bound = partial(line.upper, test=test, gap=gap)
-        start = refine_root(bound, start, asked, choice.lam)
-        if (
-            test is THEOREM_B
-            and choice.decay_exponent - choice.image_exponent > LINE.most_cancelled_gap
-            and math.isfinite(start)
-        ):
-            # Floats lose the digits that cancel, and with them the best gap: any gap is valid, a poor one costs accuracy.
-            gap = BALLS.number(locate_minimum(partial(line.upper, BALLS.number(start), test), best_gap))
-            bound = partial(line.upper, test=test, gap=gap)
-            start = refine_root(bound, start, asked, choice.lam)
-        if not upper:
-            bound = partial(line.lower)
-            start = refine_root(bound, start, asked, choice.lam)
-        if not math.isfinite(start):
-            return None
-        if upper:
-            value = smallest_proved_epsilon(lambda e: bound(e) <= asked, start, choice.lam, accuracy)
-        else:
-            value = largest_refuted_epsilon(lambda e: bound(e) > asked, start, accuracy)
-        if value is None:
-            return None
-        radius = float(line.bound(BALLS.number(value), test, gap).rad())
-        slope = abs(search.log_value(value)[1]) * math.exp(log_target)
-    return _proved_end(line, value, radius / slope if slope > 0 else math.inf)
-
-
-def prove_delta(line: Line, test: TestFunction, epsilon: Fraction, upper: bool = True) -> ProvedEnd | None:
-    """Return a delta that balls prove on this line at this epsilon.
-
-    Returns None if balls overflow or prove only 0.
-
-    From below the test function must be the hockey stick.
+    `target` is log of delta without the leak, or epsilon, in floats, from which the search begins. From below the test function
+    must be the hockey stick.
     """
     with BALLS.at(line.choice.bits):
-        asked, gap = BALLS.number(epsilon), None
-        if test.constants is not None:
-            best_gap = least_log_delta(line.floats(test), float(epsilon), test)[1]
-            if not best_gap > 0:
-                return None
-            gap = BALLS.number(best_gap)
+        start, gap = math.nan, None
+        if query.wants_epsilon or test.constants is not None:
+            start, best_gap = best_value(line.floats(test), target, query.wants_epsilon, test)
+            if test.constants is not None:
+                if not best_gap > 0:
+                    return None
+                gap = BALLS.number(best_gap)
+        if query.wants_epsilon:
+            return _invert_delta(line, test, gap, query.value, target, start, accuracy, upper)
+        asked = BALLS.number(query.value)
         end = line.upper(asked, test, gap) if upper else line.lower(asked)
         if not end.is_finite():
             return None
         value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
         radius = float(line.bound(asked, test, gap).rad())
-    return _proved_end(line, min(value, 1.0), radius) if value > 0 else None
+        return _proved_end(line, min(value, 1.0), radius) if value > 0 else None
+
+
+def _invert_delta(
+    line: Line,
+    test: TestFunction,
+    gap: Any,
+    delta: Fraction,
+    log_target: float,
+    start: float,
+    accuracy: float,
+    upper: bool,
+) -> ProvedEnd | None:
+    """Return the epsilon at which the line's delta passes the given one, from either side.
+
+    Returns None if none is proved.
+    """
+    choice, asked = line.choice, BALLS.number(delta)
+    bound: Callable[[Any], Any] = partial(line.upper, test=test, gap=gap)
+    if math.isfinite(start):
+        start = refine_root(bound, start, asked, choice.lam)
+    if (
+        test is THEOREM_B
+        and choice.decay_exponent - choice.image_exponent > LINE.most_cancelled_gap
+        and math.isfinite(start)
+    ):
+        # Floats lose the digits that cancel, and with them the best gap: any gap is valid, a poor one costs accuracy.
+        gap = BALLS.number(locate_minimum(partial(line.upper, BALLS.number(start), test), float(gap)))
+        bound = partial(line.upper, test=test, gap=gap)
+        start = refine_root(bound, start, asked, choice.lam)
+    if not upper and math.isfinite(start):
+        bound = line.lower
+        start = refine_root(bound, start, asked, choice.lam)
+    if not math.isfinite(start):
+        return None
+    if upper:
+        value = smallest_proved_epsilon(lambda e: bound(e) <= asked, start, choice.lam, accuracy)
+    else:
+        value = largest_refuted_epsilon(lambda e: bound(e) > asked, start, accuracy)
+    if value is None:
+        return None
+    radius = float(line.bound(BALLS.number(value), test, gap).rad())
+    slope = abs(line.floats(test).log_value(value)[1]) * math.exp(log_target)
+    return _proved_end(line, value, radius / slope if slope > 0 else math.inf)
 
 
 def _proved_end(line: Line, value: float, radius: float) -> ProvedEnd:

@@ -202,11 +202,18 @@ _ROOMS = {
 
 _HOMES = {
     "cumulant.accountant": ("Accountant",),
+    "cumulant.accounting.attacks": ("TradeOffCurve",),
+    "cumulant.accounting.check": ("Check",),
+    "cumulant.accounting.gaussian_fit": ("GaussianFit",),
     "cumulant.accounting.guarantee": ("Guarantee",),
     "cumulant.accounting.plan": ("Evidence", "Term"),
+    "cumulant.accounting.privacy_loss": ("PrivacyLoss",),
+    "cumulant.accounting.risk": ("Risk",),
+    "cumulant.archives": ("archive",),
     "cumulant.bounds.bound": ("Bound",),
     "cumulant.bounds.table": ("BOUNDS",),
     "cumulant.calibrate": ("Calibration", "calibrate"),
+    "cumulant.conversion.verify": ("Verification",),
     "cumulant.errors": (
         "BudgetRefused",
         "CertificateError",
@@ -219,6 +226,7 @@ _HOMES = {
         "NotationError",
         "RelationError",
     ),
+    "cumulant.ledger": ("Ledger",),
     "cumulant.mechanisms.from_densities": ("from_densities",),
     "cumulant.mechanisms.from_masses": ("from_masses",),
     "cumulant.mechanisms.from_rdp": ("from_rdp",),
@@ -230,25 +238,12 @@ _HOMES = {
     "cumulant.notation": ("parse",),
     "cumulant.relation": ("Relation",),
     "cumulant.sweep": ("Sweep", "sweep"),
+    "cumulant.training.sgd": ("NoisySGD",),
 }
-"""Public names by module, all loaded with the first of them; mechanisms and schemes are found by their registries."""
+"""Public names by module, loaded when the name is first asked for; mechanisms and schemes are found by their registries."""
 
-_LATER = {
-    "archive": "cumulant.archives",
-    "Check": "cumulant.accounting.check",
-    "GaussianFit": "cumulant.accounting.gaussian_fit",
-    "Ledger": "cumulant.ledger",
-    "NoisySGD": "cumulant.training.sgd",
-    "PrivacyLoss": "cumulant.accounting.privacy_loss",
-    "Risk": "cumulant.accounting.risk",
-    "TradeOffCurve": "cumulant.accounting.attacks",
-    "Verification": "cumulant.conversion.verify",
-}
-"""Public names whose modules are loaded when they are asked for themselves."""
-
-
-_known: dict[str, Any] = {}
-"""Every public name, mechanism and scheme, once the first of them was asked for."""
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+"""The module of a public name."""
 
 
 class _Package(ModuleType):
@@ -290,15 +285,12 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def _load() -> None:
-    """Bind every public name that most programs need; `cumulant --help` needs none of them."""
+def _registered(name: str) -> Any:
+    """Return the mechanism or scheme of this name, for which a file in a folder is enough; None if there is none."""
     from cumulant.mechanisms.mechanism import MECHANISMS
     from cumulant.sampling.scheme import SCHEMES
 
-    known = {name: getattr(import_module(home), name) for home, names in _HOMES.items() for name in names}
-    known = {**MECHANISMS, **SCHEMES, **known}  # a file in a folder is enough
-    globals().update({name: value for name, value in known.items() if name in __all__})
-    _known.update(known)
+    return MECHANISMS.get(name) or SCHEMES.get(name)
 
 
 def __getattr__(name: str) -> Any:
@@ -308,13 +300,11 @@ def __getattr__(name: str) -> Any:
         return version("cumulant")
     if name in _ROOMS:
         return import_module(_ROOMS[name])
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    if name in __all__ or name[:1].isupper():  # `from cumulant import domains` asks for a module and loads nothing else
-        if not _known:
-            _load()
-        if name in _known:
-            return _known[name]
+    if name in _MODULES:
+        return globals().setdefault(name, getattr(import_module(_MODULES[name]), name))
+    # `from cumulant import domains` asks for a module and loads nothing else
+    if name[:1].isupper() and (found := _registered(name)) is not None:
+        return globals().setdefault(name, found)
     from cumulant.hints import nearest
 
     raise AttributeError(f"module 'cumulant' has no attribute {name!r}{nearest(name, __all__)}")

@@ -60,7 +60,7 @@ class Exact(Fraction):
         # Fraction builds cls(numerator, denominator) when it compares with a float
         fraction, text = _read(value if denominator == 1 else Fraction(value, denominator))  # type: ignore[arg-type]
         self = super().__new__(cls, fraction)
-        self.text = text
+        self.text = text if fraction else text.removeprefix("-")
         return self
 
     def __repr__(self) -> str:
@@ -100,7 +100,8 @@ def _read(value: Any) -> tuple[Fraction, str]:
         case float() | np.floating():
             if not math.isfinite(value):
                 raise InputError(f"{float(value)} is not a finite number")
-            text = repr(value) if type(value) is float else str(value)
+            # a subclass may display another number than it has, so floats are asked for their own spelling
+            text = float.__repr__(value) if isinstance(value, float) else str(value)
             return Fraction(text), _tidy(text)
         case str():
             return _read_text(value)
@@ -298,22 +299,7 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     >>> one_of("noise", "laplace", ("laplace", "gaussian"))
     'laplace'
     """
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name}={shown(value)} is unknown; choose one of {', '.join(choices)}")
-    return value
-
-
-def truth(name: str, value: Any) -> bool:
-    """Return True or False, in text "yes" or "no".
-
-    >>> truth("monotone", "yes"), truth("monotone", False)
-    (True, False)
-    """
-    if isinstance(value, str) and value in ("yes", "no"):
-        return value == "yes"
-    if not isinstance(value, bool):
-        raise InputError(f'{name}={shown(value)} must be True or False, in text "yes" or "no"')
-    return value
+    return Choice(choices).check(name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,22 +316,28 @@ class Choice:
 
     def check(self, name: str, value: Any) -> str:
         """Return the word, or raise an InputError of one sentence."""
-        return one_of(name, value, self.words)
+        if not isinstance(value, str) or value not in self.words:
+            raise InputError(f"{name}={shown(value)} is unknown; choose one of {', '.join(self.words)}")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
     """True or False, in text "yes" or "no".
 
-    >>> Truth().check("monotone", "yes")
-    True
+    >>> Truth().check("monotone", "yes"), Truth().check("monotone", False)
+    (True, False)
     """
 
     accepted: ClassVar[str] = "bool | str"
 
     def check(self, name: str, value: Any) -> bool:
         """Return the truth value, or raise an InputError of one sentence."""
-        return truth(name, value)
+        if isinstance(value, str) and value in ("yes", "no"):
+            return value == "yes"
+        if not isinstance(value, bool):
+            raise InputError(f'{name}={shown(value)} must be True or False, in text "yes" or "no"')
+        return value
 
 
 @dataclass(frozen=True, slots=True)

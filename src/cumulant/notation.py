@@ -28,7 +28,7 @@ from cumulant.accounting.run import RunRecord, reader
 from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
 from cumulant.hints import CALLED, INSTEAD, REFUSED
-from cumulant.mechanisms.mechanism import MECHANISMS, PARALLEL, Expression, Mechanism, run
+from cumulant.mechanisms.mechanism import COMBINATORS, MECHANISMS, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
 from cumulant.tokens import Token, tokens
 
@@ -186,7 +186,9 @@ class _Parser:
             self.expect(",", "in parallel ')' or")
 
     def together(self, parts: list[tuple[Expression, int]], **given: str) -> tuple[Expression, int]:
-        return PARALLEL[0](*(part for part, _ in parts), **given), max((depth for _, depth in parts), default=0)
+        return COMBINATORS["parallel"](*(part for part, _ in parts), **given), max(
+            (depth for _, depth in parts), default=0
+        )
 
     def sum(self) -> tuple[Expression, int]:
         # One dictionary for all terms: adding run by run would copy it once per term.

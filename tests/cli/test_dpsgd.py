@@ -246,3 +246,31 @@ def test_a_history_of_opacus(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     code, _, err = asked(capsys, *words)
     assert code == 2
     assert "a step is [noise multiplier, rate, steps]" in err
+
+
+def test_a_secret_order_is_not_taken_for_granted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Noise for shuffled batches needs a secret permutation; a card says what DataLoader(shuffle=True) has with it."""
+    words = (
+        "dpsgd",
+        "--batch",
+        "10",
+        "--records",
+        "10000",
+        "--epochs",
+        "1",
+        "--noise-multiplier",
+        "4",
+        "--delta",
+        "1e-6",
+    )
+    plain = cm.Gaussian(noise_multiplier=4, relation="replace-one").epsilon("1e-6")
+    assert 2.254 < plain < 2.255
+    for more in ([], ["--sampling", "shuffled"]):
+        code, out, _ = asked(capsys, *words, *more)
+        assert code == 0
+        assert "ε = 0.2588" in out
+        assert "DataLoader(shuffle=True)" in out
+        assert "ε = 2.255" in out
+    code, out, _ = asked(capsys, *words[:-4], "--noise-multiplier", "1", "--delta", "1e-6")
+    assert code == 0
+    assert "DataLoader" not in out

@@ -15,7 +15,8 @@ def ask(*words: str) -> tuple[int, str]:
     return found.exit_code, found.output
 
 
-def test_both_ways_to_sample_clients() -> None:
+def test_both_ways_to_sample_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     plan = [
         "fedavg",
         "--clients",
@@ -31,8 +32,11 @@ def test_both_ways_to_sample_clients() -> None:
     ]
     code, text = ask(*plan)
     assert code == 0
-    assert "poisson: epsilon" in text
-    assert "fixed-size: epsilon" in text
+    said = " ".join(text.split())
+    assert "poisson ε = " in said
+    assert "one client added or removed fixed-size ε = " in said
+    assert "? depends on how clients are sampled" in said
+    assert max(map(len, text.splitlines())) <= 80
     code, text = ask(*plan, "--quiet")
     assert code == 0
     assert [line.split(" ")[0] for line in text.splitlines()] == ["poisson", "fixed-size"]
@@ -56,7 +60,7 @@ def test_noise_is_found_and_shares_are_named() -> None:
     assert json.loads(text)["rows"][0]["epsilon"] <= 2
     code, text = ask(*plan, "--noise-multiplier", "0.3", "--survivors", "30")
     assert code == 0
-    assert "at least 30 honest clients" in text
+    assert "at least 30 honest clients" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

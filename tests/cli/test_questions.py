@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from cumulant.accounting.choices import Method
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import answer as answering
 from cumulant.cli import app
+from cumulant.conversion.query import Query
 from cumulant.errors import CertificateError
 from cumulant.exact import answer as two_sided
+from cumulant.exact.rounds import Rounds
 
 PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000"
 STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
@@ -236,11 +239,14 @@ def test_delta_has_an_interval_and_an_explanation(shell: Shell) -> None:
 def test_delta_asks_for_no_epsilon(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof that is printed is the one of that delta, and costs no second search."""
 
-    def refused(*_: object) -> None:
-        raise AssertionError("another statement")
+    for name in ("upper_end", "lower_end"):
+        original = getattr(two_sided, name)
 
-    monkeypatch.setattr(two_sided, "epsilon", refused)
-    monkeypatch.setattr(two_sided, "lower_epsilon", refused)
+        def watched(rounds: Rounds, query: Query, *given: Any, original: Any = original) -> Any:
+            assert not query.wants_epsilon, "another statement"
+            return original(rounds, query, *given)
+
+        monkeypatch.setattr(two_sided, name, watched)
     code, out, _ = shell("delta", PAPER, "--epsilon", "0.8", "--explain")
     assert code == 0
     assert re.search("(Proved|Bounded) by Theorem B", out)

@@ -91,6 +91,10 @@ def test_verdicts_and_exit_codes(shell: Shell) -> None:
     assert said.count("1 % false alarms find at most") == 4
     code, out, _ = shell("--claim", "0.4", "--sampling", "poisson", "--json")
     assert (code, json.loads(out)["rows"][0]["verdict"]) == (0, "holds")
+    assert "run" in json.loads(out)["rows"][0]
+    code, out, _ = shell("--claim", "0.4", "--sampling", "poisson")
+    assert "Run Gaussian(sigma=" in " ".join(out.split())  # what `cumulant check` and `cumulant archive` take
+    assert "--sampling NAME" not in out
     assert shell("--claim", "1", "--sampling", "shuffled", "--quiet") == (4, "open\n", "")
 
 
@@ -101,6 +105,7 @@ def test_verdicts_and_exit_codes(shell: Shell) -> None:
         (["--statement", "poem", "--sampling", "poisson"], "choose one of text"),
         (["--claim", "3", "--statement", "text", "--sampling", "poisson"], "neither --epsilon"),
         (["--claim", "-3"], "claim"),
+        (["--claim", "3", "--explain"], "cumulant check --explain"),
         (["--unit", "one image"], "give --statement"),
         (["--statement", "text", "--sampling", "poisson", "--setting", "nowhere.json"], "cannot be read"),
     ],

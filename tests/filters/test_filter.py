@@ -334,3 +334,28 @@ def test_accountant_with_a_limit() -> None:
             cm.Accountant(limit=wrong)  # type: ignore[arg-type]
     with pytest.raises(cm.InputError, match="no odometer"):
         _ = cm.Accountant().odometer
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.Gaussian(sigma=4, relation="add-remove") @ cm.RandomAllocation(steps=5),
+        cm.MatrixMechanism(bands=[1, "1/2"], steps=20, sigma=4) @ cm.BallsInBins(bins=5),
+    ],
+    ids=["allocation", "balls in bins"],
+)
+def test_curves_without_balls_are_charged_from_above(run: cm.Expression) -> None:
+    """The integral of a random allocation is bounded in floats only; a budget charges what Rényi divergences need."""
+    needed = float(run.epsilon("1e-6", method="rdp"))
+    rule = Mixture.for_budget(Fraction(round(1.3 * needed, 3)), Fraction(1, 10**6))
+    assert fits(rule, run) == 1
+    paid = charge(rule, run)
+    for i, order in enumerate(rule.orders):
+        divergence = float(run.rdp(float(1 + order))) * float(order)
+        assert divergence * (1 - 1e-9) <= paid.values[i] / UNIT <= divergence * (1 + 1e-9)
+    (price, _), *_ = Tariff(rule).prices(run)
+    for low, high in zip(price.lower.values[:-2], price.upper.values[:-2], strict=True):
+        assert low is not None
+        assert high is not None
+        assert high * (1 - 1e-9) <= low <= high  # a forged charge below it is refused
+    assert fits(Mixture.for_budget(Fraction(round(0.9 * needed, 3)), Fraction(1, 10**6)), run) == 0

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cumulant as cm
+from tests.effort import drawn
 from tests.laws.strategies import mechanisms
 
 ORDERS = np.array([1.0, 1.5, 2.0, 3.0, 33.0, 1e3, np.inf])
-law = settings(max_examples=25, deadline=None)
+law = settings(max_examples=drawn(8), deadline=None)
 LOCAL = ("PureDP", "RandomizedResponse", "KaryResponse")
 fitting = mechanisms.filter(lambda m: m.relation is not cm.Relation.REPLACE_ONE and not m.unsampled())
 
@@ -30,14 +31,14 @@ def test_an_epoch_is_written_and_never_above_the_mechanism(base: cm.Mechanism, s
     assert (np.diff(finite) >= -1e-9 * finite[1:] - 1e-300).all()
 
 
-@settings(law, max_examples=6)
+@settings(law, max_examples=drawn(3))
 @given(fitting, st.integers(2, 1000))
 def test_more_steps_are_more_private(base: cm.Mechanism, steps: int) -> None:
     few, many = ((base @ cm.RandomAllocation(steps=n)).rdp([1.5, 2, 9]) for n in (steps, 3 * steps))
     assert (many <= few * (1 + 1e-9) + 1e-300).all()
 
 
-@settings(law, max_examples=12)
+@settings(law, max_examples=drawn(4))
 @given(mechanisms, st.integers(2, 400))
 def test_reports_are_shuffled_or_refused_in_words(base: cm.Mechanism, reports: int) -> None:
     if base.relation.clipping == 1:

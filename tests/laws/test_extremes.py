@@ -60,7 +60,7 @@ def extreme_parameters(kind: type[cm.Mechanism], draw: random.Random) -> dict[st
 def drawn(name: str) -> Iterator[tuple[cm.Expression, cm.Expression, random.Random]]:
     """Mechanisms with extreme parameters, each with itself on an extreme sample, and what draws the questions."""
     draw = random.Random(name)
-    for _ in range(effort.drawn(6)):
+    for _ in range(effort.drawn(2)):
         try:
             base = MECHANISMS[name](**extreme_parameters(MECHANISMS[name], draw))
             yield base, base @ RATED[draw.choice(sorted(RATED))](rate=draw.choice(RATES)), draw

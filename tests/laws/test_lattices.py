@@ -10,6 +10,7 @@ from cumulant.exact.grid import refine as search
 from cumulant.exact.grid.fft import Terms, compose
 from cumulant.losses.grid import Mixture
 from cumulant.pairs.finite import Finite
+from tests import effort
 from tests.exact.brute import DIRECTIONS, RATES, Composed, Pairs, law_of, random_pair, sampled
 
 EXACT = 1e-15  # the truth itself is known to 1e-17
@@ -30,7 +31,7 @@ def random_run(rng: np.random.Generator, most: int = 6) -> tuple[Terms, Composed
     return tuple(terms), Composed(pairs)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(effort.drawn(2)))
 def test_lattices_of_any_step_and_order_are_on_their_side_of_delta(seed: int) -> None:
     rng = np.random.default_rng(seed)
     informative = 0
@@ -53,7 +54,7 @@ def test_lattices_of_any_step_and_order_are_on_their_side_of_delta(seed: int) ->
     assert informative > 100  # a bound of 1 or 0 proves nothing
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(effort.drawn(1)))
 def test_searches_are_on_their_side_of_epsilon(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     informative = 0
@@ -74,7 +75,7 @@ def test_searches_are_on_their_side_of_epsilon(seed: int) -> None:
 @pytest.mark.parametrize("upper", [True, False])
 def test_searches_for_delta_are_on_their_side(upper: bool) -> None:
     rng = np.random.default_rng(7)
-    for _ in range(30):
+    for _ in range(effort.drawn(10)):
         terms, truth = random_run(rng)
         epsilon = truth.largest() * float(rng.choice([0.0, 0.2, 0.7, 1.1]))
         found, exact = search.grid_delta(terms, epsilon, 0.01, upper).value, truth.delta(epsilon)
@@ -83,7 +84,7 @@ def test_searches_for_delta_are_on_their_side(upper: bool) -> None:
 
 def test_a_pair_that_is_not_symmetric_lies_between_its_own_lower_and_the_symmetric_upper() -> None:
     rng = np.random.default_rng(11)
-    for _ in range(30):
+    for _ in range(effort.drawn(10)):
         p, q = (_masses(rng, 4) for _ in range(2))
         rate, times = RATES[int(rng.integers(len(RATES)))], int(rng.integers(1, 6))
         dominating = Mixture(law_of(list(zip(p, q, strict=True))), float(rate), float(1 - rate), "symmetric")
@@ -109,7 +110,7 @@ def _masses(rng: np.random.Generator, count: int) -> list[Fraction]:
 
 def test_losses_on_a_lattice_of_their_own_cost_nothing() -> None:
     rng = np.random.default_rng(13)
-    for _ in range(30):
+    for _ in range(effort.drawn(10)):
         p = Fraction(int(rng.integers(51, 99)), 100)
         pair: Pairs = [(p, 1 - p), (1 - p, p)]
         rate, times = RATES[int(rng.integers(4))], int(rng.integers(1, 7))

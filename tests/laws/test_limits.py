@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cumulant as cm
+from tests.effort import drawn
 
 EPSILONS = [0.0, 0.2, 0.7, 1.5]
 ORDERS = [1, 1.5, 2, 16, math.inf]
@@ -88,7 +89,7 @@ combined = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=drawn(10), deadline=None)
 @given(combined, st.integers(2, 9))
 def test_combinators(run: cm.Expression, times: int) -> None:
     """Text, equality, composition and order of the curve, whatever is combined."""
@@ -104,7 +105,7 @@ def test_combinators(run: cm.Expression, times: int) -> None:
     assert (finite[1:] >= finite[:-1] * (1 - 1e-9)).all()
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=drawn(2), deadline=None)
 @given(combined)
 def test_combined_answers(run: cm.Expression) -> None:
     """The best answer is at most that of divergences, and falls with delta; lower ends lie below."""

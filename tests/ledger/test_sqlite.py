@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
     program = (
         "import os, sys; import cumulant as cm; from cumulant.cli import app\n"
-        f"app.answer(['ledger', 'status', 'sqlite:///{tmp_path}/budget.db'])\n"  # loads what only root can read
+        f"app.answer(['ledger', 'status', 'sqlite:///{tmp_path}/budget.db', 'a', 'PureDP(0.1)'])\n"  # loads what root can read
         "if os.getuid() == 0: os.setgid(65534); os.setuid(65534)\n"
         f"sys.exit(app.answer(['ledger', 'spend', 'sqlite:///{tmp_path}/budget.db', 'a', 'PureDP(0.1)']))"
     )

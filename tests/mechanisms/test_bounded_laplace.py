@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 
 ORDERS = [1.001, 1.5, 2, 7.3, 40]
@@ -31,7 +32,7 @@ def bins(shifts: list[float], bound: float, count: int) -> Law:
 def test_all_shifts_of_one_answer() -> None:
     """Shifts up to the sensitivity, in both directions, whatever the bound; the largest needs all of it."""
     rng = random.Random(2)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         shift = rng.choice((0.01, 0.3, 1.0, 2.5)) * rng.uniform(0.3, 1)
         bound = shift * rng.choice((1.0, 1.01, 1.5, 4.0, 20.0))
         mechanism = cm.BoundedLaplace(scale=1, bound=bound, sensitivity=shift)

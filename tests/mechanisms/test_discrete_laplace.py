@@ -9,6 +9,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.pairs.discrete_laplace import MOST_LOSSES
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, product, violations
 
 ORDERS = [1.001, 1.5, 2, 7.3, 40]
@@ -26,7 +27,7 @@ def noise(scale: float, centre: int, reach: int) -> Law:
 def test_all_shifts_of_one_answer() -> None:
     """Every shift up to the sensitivity, in both directions; the largest needs all of it."""
     rng = random.Random(2)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         shift, scale = rng.randint(1, 6), rng.randint(30, 400) / 100
         mechanism = cm.DiscreteLaplace(scale=scale, sensitivity=shift)
         base = noise(scale, 0, 12)
@@ -39,7 +40,7 @@ def test_all_shifts_of_one_answer() -> None:
 
 def test_vectors_of_the_same_l1_norm_need_no_more() -> None:
     rng = random.Random(3)
-    for _ in range(40):
+    for _ in range(effort.drawn(8)):
         scale = rng.randint(50, 300) / 100
         shifts = [rng.randint(-2, 2) for _ in range(2)]
         if not any(shifts):

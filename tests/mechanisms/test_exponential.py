@@ -9,6 +9,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.exact.adaptive import value_iteration
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, violations
 
 ORDERS = [1.001, 1.5, 2, 7.3, 40]
@@ -22,7 +23,7 @@ def chosen(scores: Law, epsilon: float) -> Law:
 
 def test_random_scores() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         epsilon = round(float(rng.uniform(0.05, 4)), 3)
         mechanism = cm.ExponentialMechanism(epsilon)
         scores = rng.uniform(-4, 4, rng.integers(2, 6))
@@ -64,7 +65,7 @@ def test_adaptive_rounds(rounds: int) -> None:
         optimum = value_iteration.bounded_range_optimum(Fraction(str(epsilon)), rounds)
         assert optimum is not None
         share = 0.0
-        for _ in range(300):
+        for _ in range(effort.drawn(60)):
             p, q = adaptive(rng, epsilon, rounds)
             x = rng.uniform(0, rounds * epsilon)
             needed, claimed = hockey_stick(p, q, x), optimum.delta(x)

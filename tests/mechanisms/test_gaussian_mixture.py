@@ -13,6 +13,7 @@ import cumulant as cm
 from cumulant.curves.gaussian_mixture import Shifts
 from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.enclosure import BOUNDED
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 
 ORDERS = [1.001, 1.5, 2, 7.3, 20]
@@ -36,7 +37,7 @@ def test_every_way_to_move_the_sum_by_less() -> None:
     rng = random.Random(2)
     edges = np.concatenate([[-np.inf], np.linspace(-8, 10, 400), [np.inf]])
     base = noise(0.0, edges)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         shifts, weights = drawn(rng)
         if not any(shifts):
             continue
@@ -61,7 +62,7 @@ def test_two_adaptive_rounds_in_the_plane() -> None:
     edges = np.concatenate([[-np.inf], np.linspace(-6, 8, 60), [np.inf]])
     base = noise(0.0, edges)
     other = product([base, base])
-    for _ in range(25):
+    for _ in range(effort.drawn(5)):
         shifts, weights = drawn(rng)
         if not any(shifts):
             continue

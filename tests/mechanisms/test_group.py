@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import norm
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import hockey_stick, renyi, violations
 
 ORDERS = [1.5, 2, 7.3]
@@ -42,7 +43,7 @@ def test_families(one: cm.Mechanism, group: cm.Mechanism) -> None:
 def test_chains_of_random_scores() -> None:
     """Two steps of the exponential mechanism, scores of sensitivity 1 each time."""
     rng = np.random.default_rng(4)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         epsilon, size = round(float(rng.uniform(0.05, 2)), 3), int(rng.integers(2, 5))
         scores = rng.uniform(-3, 3, int(rng.integers(2, 5)))
         laws = []
@@ -59,7 +60,7 @@ def test_chains_of_random_scores() -> None:
 def test_chains_of_random_laws() -> None:
     """The doubling of Mironov, from the divergences of each single step."""
     rng = np.random.default_rng(6)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         p, q, r = (rng.dirichlet(np.full(4, 2.0)) for _ in range(3))
         order = float(rng.uniform(2, 6))
         steps = [(p, q), (q, p), (q, r), (r, q)]
@@ -76,7 +77,7 @@ def test_approximate_privacy() -> None:
     assert group.delta("0.6") == pytest.approx(0.01 * (1 + math.exp(0.2) + math.exp(0.4)), rel=1e-9)
     assert (cm.ApproximateDP(0, "0.01") @ cm.Group(size=3)).delta(0) == pytest.approx(0.03, rel=1e-9)
     rng = np.random.default_rng(8)
-    for _ in range(100):
+    for _ in range(effort.drawn(20)):
         laws = [rng.dirichlet(np.full(3, 3.0)) for _ in range(4)]
         steps = list(pairwise(laws))
         delta = max(max(hockey_stick(a, b, 0.2), hockey_stick(b, a, 0.2)) for a, b in steps)

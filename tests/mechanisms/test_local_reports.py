@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, ordered, product, violations
 
 ORDERS = [1.001, 1.5, 2, 7.3, 40]
@@ -56,7 +57,7 @@ def drawn(kind: str, rng: random.Random) -> tuple[cm.Mechanism, list[Law]]:
 def test_every_report_enumerated(kind: str) -> None:
     """The formula is attained: no pair of values needs more, and some pair needs all of it."""
     rng = random.Random(kind)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         mechanism, laws = drawn(kind, rng)
         epsilons = [0.0, rng.uniform(0, mechanism.pure()), 0.9 * mechanism.pure()]
         wrong, share = violations(mechanism, ordered(laws), epsilons, ORDERS)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, violations
 
 ORDERS = [1.001, 1.5, 2, 7.3, 40]
@@ -42,7 +43,7 @@ def largest(scores: Law, noise: str, scale: float) -> Law:
 @pytest.mark.parametrize("kind", ["permute", "laplace", "gumbel"])
 def test_random_scores(kind: str) -> None:
     rng = np.random.default_rng(7)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         epsilon = round(float(rng.uniform(0.05, 4)), 3)
         scores = rng.uniform(-3, 3, rng.integers(2, 5))
         moved = scores + (rng.choice([-1, 1], scores.size) if rng.random() < 0.5 else rng.uniform(-1, 1, scores.size))
@@ -61,7 +62,7 @@ def test_random_scores(kind: str) -> None:
 
 def test_one_way_scores() -> None:
     rng = np.random.default_rng(8)
-    for _ in range(100):
+    for _ in range(effort.drawn(20)):
         scores = rng.uniform(-3, 3, rng.integers(2, 5))
         moved = scores + rng.uniform(0, 1, scores.size)
         mechanism = cm.NoisyMax(scale=2, monotone=True)  # R = 1: half of the epsilon

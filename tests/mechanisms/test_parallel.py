@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import hockey_stick, product
 
 
@@ -35,7 +36,7 @@ def test_counts_and_slack_of_parts() -> None:
 def test_random_histograms() -> None:
     """Two parts by the value of the record, each a response about its own part: add or remove a record of either."""
     rng = np.random.default_rng(2)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         p, q = sorted(float(x) for x in rng.uniform(0.5, 0.95, 2))
         one, other = np.array([p, 1 - p]), np.array([q, 1 - q])
         epsilons = (0.0, 0.3, float(rng.uniform(0, 2)))
@@ -126,7 +127,7 @@ def test_replaced_records_by_enumeration() -> None:
     for both in ((0.6, 0.8), (0.8, 0.8)):
         run = cm.parallel(*(cm.RandomizedResponse(p=x) for x in both), relation="replace-one")
         known[both] = run.delta(epsilons), run.rdp(3.0)
-    for i in range(500):
+    for i in range(effort.drawn(100)):
         chances = list(known)[i % 2]
         bits = {(part, a, b): int(rng.integers(2)) for part in (0, 1) for a in range(4) for b in range(4)}
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 
 TABLE = {"epsilons": [0, "0.5", 1, 3], "deltas": ["0.2", "0.05", "0.01", "1e-6"]}
@@ -29,7 +30,7 @@ def test_no_mechanism_that_keeps_a_profile_needs_more() -> None:
     """Random laws, the deltas that they have at a few epsilons, and every other epsilon."""
     rng = np.random.default_rng(3)
     tight = 0
-    for i in range(500):
+    for i in range(effort.drawn(100)):
         p, q = two_laws(rng)
         epsilons = sorted(round(float(x), 3) for x in rng.uniform(0, 3, int(rng.integers(1, 5))))
         promise = cm.PrivacyProfile(epsilons=epsilons, deltas=[above(both(p, q, x)) for x in epsilons])
@@ -38,11 +39,11 @@ def test_no_mechanism_that_keeps_a_profile_needs_more() -> None:
             assert claimed >= both(p, q, x) * (1 - 1e-9)
         for x in epsilons:
             tight += promise.polygon.profile(x) <= both(p, q, x) * (1 + 1e-6) + 1e-9
-        if i < 15:
+        if i < effort.drawn(3):
             x = round(float(rng.uniform(0, 3)), 3)
             needed = max(hockey_stick(product(a), product(b), x) for a, b in (([p, p], [q, q]), ([p, q], [q, p])))
             assert (promise * 2).delta(epsilon=x) >= needed * (1 - 1e-9)
-    assert tight > 1000
+    assert tight > effort.drawn(200)
 
 
 def test_a_profile_returns_its_points() -> None:
@@ -106,7 +107,7 @@ def polygon(masses: Law) -> list[tuple[Fraction, Fraction]]:
 
 def test_no_mechanism_that_keeps_a_trade_off_needs_more() -> None:
     rng = np.random.default_rng(5)
-    for i in range(500):
+    for i in range(effort.drawn(100)):
         masses = rng.integers(1, 30, (2, int(rng.integers(2, 5))))
         p, q = (each / each.sum() for each in masses)
         hull = polygon(masses)

@@ -16,6 +16,7 @@ from cumulant.mechanisms import repeat_and_select
 from cumulant.mechanisms.repeat_and_select import interpolate_epsilons, smallest_covering
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, renyi
 
 
@@ -44,7 +45,7 @@ def drawn(rng: np.random.Generator) -> tuple[Law, Law]:
 def test_profile_of_enumerated_selections() -> None:
     rng = np.random.default_rng(11)
     share = 0.0
-    for _ in range(1000):
+    for _ in range(effort.drawn(200)):
         p, q = drawn(rng)
         g, eta = float(rng.uniform(0.02, 0.9)), float(rng.choice([0, 0.5, 1, 2]))
 
@@ -73,7 +74,7 @@ def larger_direction(p: Law, q: Law, epsilons: list[float]) -> list[float]:
 
 def test_divergences_of_enumerated_selections() -> None:
     rng = np.random.default_rng(12)
-    for i in range(500):
+    for i in range(effort.drawn(100)):
         p, q = drawn(rng)
         g, eta = float(rng.uniform(0.02, 0.9)), float(rng.choice([0, 0.5, 1, 2]))
         masses = np.rint(np.stack([p, q]) * 10**6).astype(int) + 1

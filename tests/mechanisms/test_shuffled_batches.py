@@ -73,7 +73,7 @@ def test_every_way_to_build_a_shuffled_loop_has_the_mark() -> None:
     assert sgd.run.surrogate
     assert sgd.after(30).surrogate
     assert sgd.unamplified().check(epsilon=10, delta="1e-5").verdict == "open"
-    found = sgd.guarantee("1e-5")
+    found = sgd.guarantee(delta="1e-5")
     assert found.lower is not None
     assert found.lower < found.epsilon  # 157.8 was once called needed
     assert sgd.run.check(epsilon="110", delta="1e-5").verdict == "open"
@@ -108,6 +108,11 @@ def test_the_words_say_that_nothing_is_known_from_below(capsys: pytest.CaptureFi
     assert "accuracy" not in told
     assert app.answer(["epsilon", str(LOOP), "--delta", "1e-5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lower"] is None
+    counted = NOISE @ cm.ShuffledBatches(batch=5, records=50)
+    assert app.answer(["epsilon", str(counted), "--delta", "1e-5"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "no lower end" not in told  # the JSON has one, and `check` calls smaller claims false by it
+    assert "no accountant can report less than" in told
     careful = text.doubled((cm.Gaussian(sigma=2) @ cm.ShuffledBatches()).record())
     assert careful.startswith("CAREFUL, FACTOR 2")
     assert not text.doubled(LOOP.record())

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import ive
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi, violations
 
 ORDERS = [1.001, 1.5, 2, 7.3, 20]
@@ -29,7 +30,7 @@ def test_it_is_the_difference_of_two_poisson_counts() -> None:
 def test_all_shifts_of_one_answer() -> None:
     """Every shift up to the sensitivity, in both directions; the largest needs all of it."""
     rng = random.Random(2)
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         shift, variance = rng.randint(1, 4), rng.randint(2, 90) / 10
         mechanism = cm.Skellam(variance=variance, sensitivity=shift, dimension=1)
         base = noise(variance, 0, 60)
@@ -46,7 +47,7 @@ def test_vectors() -> None:
     """Coordinates are independent, so that the divergence of a vector is a sum; every integer vector of this length."""
     rng = random.Random(3)
     closest = 0.0
-    for _ in range(500):
+    for _ in range(effort.drawn(100)):
         variance = math.exp(rng.uniform(-2, 6))
         moved = [rng.choice((0, 1, 1, 2, 3)) for _ in range(rng.randint(1, 6))]
         if not any(moved):

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, renyi, violations
 
 ORDERS = [1.5, 2, 4, 10]
@@ -37,7 +38,7 @@ def moved(rng: np.random.Generator, answers: Law, monotone: bool) -> Law:
 
 def test_laplace() -> None:
     rng = np.random.default_rng(9)
-    for i in range(500):
+    for i in range(effort.drawn(100)):
         threshold, query = (round(float(x), 2) for x in rng.uniform(0.5, 4, 2))
         hits, monotone = int(rng.integers(1, 3)), bool(i % 4 == 0)
         mechanism = cm.SparseVector(threshold=threshold, query=query, hits=hits, monotone=monotone)
@@ -55,7 +56,7 @@ def test_gaussian(threshold: float, query: float, hits: int) -> None:
     mechanism = cm.SparseVector(threshold=threshold, query=query, hits=hits, noise="gaussian", queries=3)
     claimed = mechanism.curve().rdp(ORDERS)
     share = 0.0
-    for _ in range(250):
+    for _ in range(effort.drawn(50)):
         answers = rng.uniform(-3, 6, 3)
         p, q = (patterns(x, "gaussian", threshold, query, hits) for x in (answers, moved(rng, answers, False)))
         for order, value in zip(ORDERS, claimed, strict=True):

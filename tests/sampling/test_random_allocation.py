@@ -86,10 +86,12 @@ def test_text_json_and_picks() -> None:
     accountant.compose(run)
     assert cm.Accountant.from_json(accountant.to_json()) == accountant
     base = cm.Gaussian(sigma=1)
-    assert base @ cm.RandomAllocation(steps=12, picks=4) == base @ cm.RandomAllocation(steps=3) * 4
+    assert base @ cm.RandomAllocation(steps=12, picks=4) == base @ cm.RandomAllocation(steps=3, upper_bound=1) * 4
+    assert base @ cm.RandomAllocation(steps=12, picks=4) != base @ cm.RandomAllocation(steps=3) * 4
     assert base @ cm.RandomAllocation(steps=5, picks=5) == base * 5
     parted = base @ cm.RandomAllocation(steps=11, picks=4)
-    assert parted == base @ cm.RandomAllocation(steps=3) * 3 + base @ cm.RandomAllocation(steps=2)
+    three, two = cm.RandomAllocation(steps=3, upper_bound=1), cm.RandomAllocation(steps=2, upper_bound=1)
+    assert parted == base @ three * 3 + base @ two
     assert cm.parse(str(parted)) == parted
     assert str(cm.RandomAllocation(steps=11, picks=4)) == "RandomAllocation(steps=11, picks=4)"
 
@@ -460,3 +462,36 @@ def test_what_is_stated_for_a_group_is_not_announced() -> None:
     """An epoch for one record is not bounded by what is stated for other data sets."""
     run = ((cm.Gaussian(sigma="0.5") @ cm.RandomAllocation(2)) @ cm.Group(size=2)).record()
     assert announced_run(run) is None
+
+
+@pytest.mark.parametrize("sigma", [20, 1000, 10**6])
+@pytest.mark.parametrize("steps", [2, 5, 100])
+def test_weak_noise_of_few_steps_is_that_of_its_mean(sigma: int, steps: int) -> None:
+    """Ratios near 1 have a mean that is Gaussian up to the square of a shift: delta(0) is that of the mean of all steps."""
+    found = (cm.Gaussian(sigma=sigma) @ cm.RandomAllocation(steps=steps)).guarantee(epsilon=0)
+    mean = math.erf(1 / (2 * sigma * math.sqrt(2 * steps)))
+    assert found.lower is not None
+    assert mean * (1 - 2e-3) <= found.lower <= found.delta <= mean * (1 + 1 / sigma + 1e-3)
+    assert found.delta >= mean  # the mean of all steps is a post-processing
+
+
+def test_blocks_of_picks_have_no_lower_end() -> None:
+    """Blocks are less private than k of t steps: what they need is no lower end of what ran."""
+    run = cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=4, picks=2)
+    outputs = np.random.default_rng(7).standard_normal((400_000, 4))
+    one = np.exp(outputs - 0.5)  # the ratio of a step with the record
+    ratio = (one.sum(axis=1) ** 2 - (one**2).sum(axis=1)) / 12  # the mean over both orders of six pairs
+    gains = np.maximum(ratio - math.exp(0.5), 0)
+    truth, error = gains.mean(), gains.std() / math.sqrt(gains.size)
+    found = run.guarantee(epsilon="0.5")
+    assert truth + 5 * error < found.delta
+    assert found.lower is None
+    assert run.check(epsilon="0.5", delta="0.27").verdict == "open"
+    blocks = cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=2) * 2
+    assert blocks.guarantee(epsilon="0.5").lower == pytest.approx(found.delta, rel=1e-4)
+    assert blocks.delta("0.5") == found.delta
+    for around in (run * 3, run + cm.Laplace(scale=9), run @ cm.Group(size=2)):
+        assert around.surrogate
+        assert cm.parse(str(around)).guarantee(delta="1e-3").lower is None
+    with pytest.raises(cm.InputError, match="upper_bound=2 must be 1"):
+        cm.RandomAllocation(steps=4, upper_bound=2)

@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 import cumulant as cm
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick
 
 P = 0.75
@@ -45,7 +46,7 @@ def displaced(size: int, population: int, rounds: int, x: float) -> float:
 def test_a_record_added_to_samples_of_a_fixed_size(rounds: int) -> None:
     rng = np.random.default_rng(rounds)
     shares = []
-    for _ in range(250):
+    for _ in range(effort.drawn(50)):
         population = int(rng.integers(3, 6))
         size = int(rng.integers(1, population))
         larger = tuple(int(x) for x in rng.integers(0, 3, population))
@@ -91,7 +92,7 @@ def clipped_sums(values: Law, rate: float, sigma: float, at: Law) -> Law:
 
 def test_a_record_replaced_on_poisson_samples() -> None:
     rng, shares = np.random.default_rng(4), []
-    for i in range(100):
+    for i in range(effort.drawn(20)):
         sigma, rate = round(float(rng.uniform(0.4, 2)), 2), round(float(rng.uniform(0.05, 0.9)), 2)
         run = cm.Gaussian.from_clipping(norm=1, noise=sigma, relation="replace-one") @ cm.Poisson(
             rate=rate, relation="replace-one"

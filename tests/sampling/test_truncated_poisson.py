@@ -13,6 +13,7 @@ from scipy.special import ndtr
 import cumulant as cm
 from cumulant.pairs.public_choice import PublicChoicePair
 from cumulant.sampling.truncated_poisson import TruncatedPoisson
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 
 ORDERS = [1.001, 1.5, 2, 7.3, 20]
@@ -53,7 +54,7 @@ def of_size(scheme: TruncatedPoisson, sigma: float, records: int) -> PublicChoic
 def test_every_sample_of_small_data_sets() -> None:
     rng = random.Random(5)
     closest = 0.0
-    for number in range(500):
+    for number in range(effort.drawn(100)):
         records, sigma = rng.randint(2, 5), rng.choice((0.5, 1.0, 2.0))
         limit, rate = rng.randint(1, records), rng.choice((0.1, 0.3, 0.5, 0.9))
         values = [rng.choice((-1.0, 1.0, 1.0, rng.uniform(-1, 1))) for _ in range(records)]
@@ -86,7 +87,7 @@ def test_two_adaptive_rounds() -> None:
     """The second sum has signs that the first output chooses."""
     rng = random.Random(6)
     edges = np.concatenate([[-np.inf], np.linspace(-6, 6, 40), [np.inf]])
-    for _ in range(15):
+    for _ in range(effort.drawn(5)):
         records, limit, rate = 3, rng.randint(1, 2), rng.choice((0.2, 0.5))
         values = [rng.choice((-1.0, 1.0)) for _ in range(records)]
         laws = []

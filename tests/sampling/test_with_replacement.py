@@ -14,6 +14,7 @@ from scipy.special import logsumexp, ndtr
 import cumulant as cm
 from cumulant.pairs.public_choice import PublicChoicePair
 from cumulant.sampling.with_replacement import WithReplacement, copies
+from tests import effort
 from tests.mechanisms.brute import Law, hockey_stick, renyi
 
 ORDERS = [1.001, 1.5, 2, 7.3, 20]
@@ -45,7 +46,7 @@ def test_every_sequence_of_draws_with_gaussian_noise() -> None:
     """Values in an interval of length 1: each copy of a record moves the sum by 1 at most."""
     rng = random.Random(5)
     closest = 0.0
-    for number in range(300):
+    for number in range(effort.drawn(60)):
         population, sample, sigma = rng.randint(2, 4), rng.randint(1, 4), rng.choice((0.5, 1.0, 3.0))
         values = [rng.choice((0.0, 1.0, rng.uniform(0, 1))) for _ in range(population)]
         moved = [rng.choice((0.0, 1.0, rng.uniform(0, 1))), *values[1:]]
@@ -67,7 +68,7 @@ def test_every_sequence_of_draws_with_gaussian_noise() -> None:
 def test_every_sequence_of_draws_with_finite_outputs() -> None:
     """Masses ~ e^u, u a sum over the draws of scores in [0, epsilon / 2]: epsilon-DP for each copy, in both directions."""
     rng = np.random.default_rng(7)
-    for _ in range(300):
+    for _ in range(effort.drawn(60)):
         population, sample, epsilon = int(rng.integers(2, 5)), int(rng.integers(1, 4)), float(rng.uniform(0.1, 1.5))
         scores = epsilon / 2 * rng.choice([0.0, 1.0, 0.5], size=(population, 3))
         moved = scores.copy()
@@ -89,7 +90,7 @@ def test_every_sequence_of_draws_with_finite_outputs() -> None:
 def test_two_adaptive_rounds() -> None:
     rng = random.Random(6)
     edges = np.concatenate([[-np.inf], np.linspace(-6, 8, 40), [np.inf]])
-    for _ in range(15):
+    for _ in range(effort.drawn(5)):
         population, sample = rng.randint(2, 3), rng.randint(1, 3)
         drawn = sequences(population, sample)
         first = [[rng.choice((0.0, 1.0)) for _ in range(population)] for _ in range(2)]

@@ -53,10 +53,10 @@ def verdict_of(found: Guarantee) -> str:
     said = _RIGOUR[found.rigour]
     if found.proof.answer.value == 0:
         said += f"; the true {found.proof.question.found} is 0"
-    elif found.proof.run.surrogate:
-        said += "; no lower end is known"
     elif found.lower:
         said += f"; no accountant can report less than {rounded_down(found.lower)}"
+    elif found.proof.run.surrogate:
+        said += "; no lower end is known"
     return said
 
 

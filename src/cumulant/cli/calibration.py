@@ -176,10 +176,10 @@ def sweep(
 
     The table has epsilon at delta, or delta at epsilon.
 
-    With --out a file of JSON lines beside the table keeps every answer as it comes: a sweep that was killed continues where it
-    was. A setting that cannot be answered is a row with its error, and the exit code is 1.
+    With --out a file of JSON lines beside the table keeps every answer as it comes. A sweep that was killed continues where
+    it was. A setting that cannot be answered is a row with its error, and the exit code is 1.
 
-    With --plot a picture is drawn: a line where one setting varies, a heat map where two do, panels where more do.
+    With --plot a picture shows the table: a line for one setting, a heat map for two, panels for more.
 
     \b
     Examples:

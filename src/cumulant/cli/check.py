@@ -84,8 +84,8 @@ def check(
 ) -> int:
     """Judge a claimed epsilon: it holds, is false or open.
 
-    It holds where no larger epsilon is needed, is false where explicit data sets need more, and is open where neither is known;
-    then a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.
+    It holds where no larger epsilon is needed. It is false where explicit data sets need more. It is open where neither is
+    known; then a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.
 
     \b
     Examples:

@@ -158,12 +158,16 @@ def dpsgd(
     plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
     if statement is not None:
         sgd = replace(plan, sampling=sampling or "")
-        sgd = sgd if epsilon is None else sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
+        sgd = sgd if epsilon is None else sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
         text, missing = print_statement(sgd, asked, statement, {**read_words(setting), **given}, deployment)
         typer.echo(text, nl=False)
         warn_missing(missing)
         return ExitCode.OK
     if claim is not None:
+        if explain:
+            raise InputError(
+                "--claim has no --explain; add --sampling NAME and give its run to cumulant check --explain"
+            )
         loops = [replace(plan, sampling=name) for name in ([sampling] if sampling else SAMPLINGS)]
         claimed = EPSILON.check("claim", claim)
         verdicts, code = judge_claim(loops, claimed, asked)
@@ -180,8 +184,8 @@ def dpsgd(
     for name in [sampling] if sampling else known:
         sgd = replace(plan, sampling=name, noise_bands=bands)
         if epsilon is not None:
-            sgd = sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
-        rows.append((sgd, sgd.guarantee(asked)))
+            sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
+        rows.append((sgd, sgd.guarantee(delta=asked)))
     if quiet:
         for sgd, found in rows:
             number = bare_number(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
@@ -255,7 +259,9 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
             f"noise multiplier = {sgd.noise_multiplier}   meets ε ≤ {epsilon} at δ = {found.proof.question.value}"
         )
     card.rows = [(label, value) for label, value in card.rows if label not in ("Check these", "More")]
-    card.add("Check these", [sgd.loop.checked, "all parameters were fixed in advance"])
+    known = _known_order(sgd, found)
+    careful = [f"DataLoader(shuffle=True) has no secret order: ε = {known}"] if known else []
+    card.add("Check these", [sgd.loop.checked, *careful, "all parameters were fixed in advance"])
     card.add("More", "--claim EPSILON  --statement text  --explain  --json")
     return card
 
@@ -279,9 +285,28 @@ def _rows_card(rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delt
         number = f"ε = {rounded_up(found.epsilon)}{lower}" if epsilon is None else f"noise {sgd.noise_multiplier}"
         card.add(sgd.sampling, f"{number}, {sgd.relation.protected_for(1)}")
     card.add("Loop", _describe(rows[0][0], noise))
-    card.add("Check yours", [f"{sgd.sampling}: {sgd.loop.checked}" for sgd, _ in rows])
+    checked = []
+    for sgd, found in rows:
+        known = _known_order(sgd, found)
+        checked.append(
+            f"{sgd.sampling}: {f'secret order; DataLoader(shuffle=True): ε = {known}' if known else sgd.loop.checked}"
+        )
+    card.add("Check yours", checked)
     card.add("More", MORE)
     return card
+
+
+def _known_order(sgd: NoisySGD, found: Guarantee) -> str:
+    """Return the epsilon of shuffled batches whose order is not secret; empty where secrecy gains nothing."""
+    from cumulant.accounting.numbers import rounded_up
+
+    known = _plain_epsilon(sgd, found)
+    return rounded_up(known) if known > found.epsilon else ""
+
+
+def _plain_epsilon(sgd: NoisySGD, found: Guarantee) -> float:
+    """Return the epsilon of shuffled batches without amplification; the answer itself for other ways to form batches."""
+    return float(sgd.unamplified().epsilon(found.delta)) if sgd.sampling == "shuffled" else found.epsilon
 
 
 def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
@@ -352,7 +377,7 @@ def _gain(sgd: NoisySGD, found: Guarantee) -> str:
     """Say what the permutation saves against a loop that is not amplified."""
     from cumulant.accounting.numbers import rounded_up
 
-    plain = sgd.unamplified().epsilon(found.delta)
+    plain = _plain_epsilon(sgd, found)
     if found.epsilon < plain:
         return f"the secret permutation lowers epsilon from {rounded_up(plain)} to {rounded_up(found.epsilon)}."
     return f"the permutation gains nothing here; epsilon {rounded_up(plain)} is that of one release per epoch."
@@ -383,6 +408,6 @@ def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
         "rigour": found.rigour,
         "run": str(sgd.run),
         "assumes": sgd.loop.assumes,
-        "amplified": found.epsilon < sgd.unamplified().epsilon(found.delta) if sgd.sampling == "shuffled" else True,
+        "amplified": sgd.sampling != "shuffled" or found.epsilon < _plain_epsilon(sgd, found),
     }
     return {**fields, "per_epoch": sgd.per_epoch(found.delta)} if per_epoch else fields

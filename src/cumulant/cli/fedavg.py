@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cumulant.cli.card import Card, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.options import Json
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
-WIDTH = 110
+if TYPE_CHECKING:
+    from cumulant.accounting.guarantee import Guarantee
+    from cumulant.domains import Exact
+    from cumulant.training.fedavg import FedAvg
 
 SAMPLING_NAMES = "poisson, fixed-size"
 """Names of training.fedavg.SAMPLINGS for the help, so that other commands need not load that package."""
@@ -59,10 +62,8 @@ def fedavg(
     Examples:
       cumulant fedavg --clients 60000 --clients-per-round 256 --rounds 1000 --noise-multiplier 2 --delta 1e-6
       cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 500 --epsilon 3 --delta 1e-5 --sampling poisson
-      cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 50 --noise-multiplier 0.2 --survivors 60 --delta 1e-5 \
-        --sampling fixed-size
+      cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 50 --noise-multiplier 0.2 --survivors 60 --delta 1e-5
     """
-    from cumulant.accounting.numbers import rounded_down, rounded_up
     from cumulant.cli.answer import bare_number
     from cumulant.domains import DELTA, POSITIVE
     from cumulant.training.fedavg import SAMPLINGS, FedAvg
@@ -90,8 +91,8 @@ def fedavg(
             grid=grid,
         )
         if epsilon is not None:
-            plan = plan.calibrated(POSITIVE.check("epsilon", epsilon), asked)
-        rows.append((plan, plan.guarantee(asked)))
+            plan = plan.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
+        rows.append((plan, plan.guarantee(delta=asked)))
     if quiet:
         for plan, found in rows:
             number = bare_number(found.epsilon) if epsilon is None else str(plan.noise_multiplier)
@@ -111,15 +112,31 @@ def fedavg(
         ]
         typer.echo(json.dumps({"delta": float(asked), "rows": fields}))
     else:
-        typer.echo(f"{clients_per_round:,} of {clients:,} clients in each of {rounds:,} rounds, delta = {asked}:\n")
-        for plan, found in rows:
-            lower = "-" if found.lower is None else rounded_down(found.lower)
-            typer.echo(
-                f"{plan.sampling}: epsilon {rounded_up(found.epsilon)} (at least {lower}) with noise multiplier "
-                f"{plan.noise_multiplier}, {plan.relation} of one client"
-            )
-            typer.echo(f"  {plan.run}")
-        typer.echo("\nWhat each assumes of the loop:")
-        for plan, _ in rows:
-            typer.echo(textwrap.fill(f"{plan.sampling}: {plan.assumes}.", WIDTH, subsequent_indent="  "))
+        print_card(_rows_card(rows, epsilon, asked))
     return int(all(math.isinf(found.epsilon) for _, found in rows))
+
+
+def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta: Exact) -> Card:
+    """Return the answer for every way to sample clients: one epsilon, or one noise multiplier, per row."""
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+
+    asked = "ε" if epsilon is None else "noise multiplier"
+    shown = [rounded_up(found.epsilon) if epsilon is None else str(plan.noise_multiplier) for plan, found in rows]
+    target = f"at δ = {delta}" if epsilon is None else f"meets ε ≤ {epsilon} at δ = {delta}"
+    card = Card(f"{asked} = {' or '.join(dict.fromkeys(shown))}   {target}")
+    if all(math.isinf(found.epsilon) for _, found in rows):
+        card.verdict, card.tone = "no finite epsilon is known", "bad"
+    elif len(rows) > 1:
+        card.verdict, card.tone = "depends on how clients are sampled", "open"
+    for (plan, found), number in zip(rows, shown, strict=True):
+        lower = f" (at least {rounded_down(found.lower)})" if found.lower and epsilon is None else ""
+        card.add(
+            plan.sampling, f"{asked} = {number}{lower}, {plan.relation.protected_for(1).replace('record', 'client')}"
+        )
+    plan = rows[0][0]
+    loop = f"{plan.clients_per_round:,} of {plan.clients:,} clients in each of {plan.rounds:,} rounds"
+    card.add("Loop", loop if epsilon is not None else f"{loop}, noise multiplier {plan.noise_multiplier}")
+    card.add("Run", [str(plan.run) for plan, _ in rows])
+    card.add("Check yours", [f"{plan.sampling}: {plan.assumes}" for plan, _ in rows])
+    card.add("More", "--sampling NAME  --epsilon EPSILON  --json")
+    return card

@@ -28,8 +28,8 @@ def figures(
 
     Writes PNG and SVG, a CSV file per panel, and claims.md. Needs cumulant[plot].
 
-    Each figure is drawn as in the paper and once more with bounds the paper did not have. claims.md says of every claim
-    about the figures what was found here and whether it holds.
+    Each figure is drawn as in the paper and once more with bounds the paper did not have. The file claims.md judges every
+    claim about the figures.
 
     \b
     Example:
@@ -65,8 +65,8 @@ def plot(
 
     Needs cumulant[plot].
 
-    Four panels: epsilon against delta, and against the number of rounds, both with the interval that holds the true epsilon;
-    the Rényi divergences by the bounds that matter; the true positive rate of the best attack against its false alarms.
+    Two panels show epsilon against delta and against the number of rounds, with the interval that holds the true epsilon.
+    One has the Rényi divergences by the bounds that matter. One has the best attack: members found against false alarms.
 
     \b
     Examples:

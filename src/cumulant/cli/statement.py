@@ -84,11 +84,12 @@ def judge_claim(rows: list[NoisySGD], claimed: Exact, delta: Exact) -> tuple[lis
     """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them."""
     found = []
     for sgd in rows:
-        check, fit = sgd.check(claimed, delta), sgd.run.gaussian_fit(slack=DEFAULT_SLACK)
+        check, fit = sgd.check(epsilon=claimed, delta=delta), sgd.run.gaussian_fit(slack=DEFAULT_SLACK)
         found.append(
             {
                 "sampling": sgd.sampling,
                 "relation": str(sgd.relation),
+                "run": str(sgd.run),
                 "verdict": check.verdict,
                 "epsilon": "inf" if check.epsilon == float("inf") else check.epsilon,
                 "epsilon_lower": check.lower,
@@ -119,8 +120,9 @@ def claim_card(found: list[dict[str, Any]], claimed: str, delta: Exact, loop: st
         caught = f"1 % false alarms find at most {percent(each['true_positive_rate'])} of members"
         card.add(each["sampling"], f"{each['verdict']}: {'; '.join([*said, caught])}")
     card.add("Loop", loop)
+    card.add("Run", found[0]["run"] if len(found) == 1 else "")
     card.add("Ask them", _ask_the_authors(verdicts))
-    card.add("More", "--sampling NAME  --json  cumulant check EXPR --explain")
+    card.add("More", "--json  cumulant check RUN --explain" if len(found) == 1 else "--sampling NAME  --json")
     return card
 
 

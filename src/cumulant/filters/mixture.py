@@ -21,7 +21,8 @@ from cumulant.errors import BudgetRefused, CertificateError, InputError
 from cumulant.filters.amounts import Amounts, round_up
 from cumulant.filters.filter import FINE, MOST_EPSILON, UNIT, Filter, Price, Step, float_log, proved_curve, whole_range
 from cumulant.numerics.arithmetic import BALLS, FLOATS, RATIONALS
-from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.numerics.search import falling_root, least
 
 PARTS = 10**9
@@ -88,8 +89,7 @@ class Mixture(Filter):
                 f"{step.name} may fail with probability {float(slack):g}, and the budget has {float(self.slack):g} of its "
                 "delta for failing promises, which was fixed when it was opened; open an account with a larger slack"
             )
-        ends = [narrow(lambda lam=lam: curve.cgf(np.array([lam], dtype=object), BALLS)[0]) for lam in self.orders]  # type: ignore[misc]
-        ranges = [*(whole_range(ball, UNIT * FINE) for ball in ends), _pure(curve)]
+        ranges = [*(_nats(curve, order) for order in self.orders), _pure(curve)]
         return Price(
             Amounts.of([*(high for _, high in ranges), round_up(slack, UNIT * FINE)]),
             Amounts.of([*(low for low, _ in ranges), slack]),
@@ -335,6 +335,22 @@ def _rising_root(function: Callable[[float], float], low: float, high: float) ->
             high, above, below = middle, value, below / 2 if moved > 0 else below
         moved = -1 if value < 0 else 1  # an end that stays twice loses half of its say (Illinois)
     return low if below >= 0 else high
+
+
+def _nats(curve: Curve, order: Fraction) -> tuple[int | None, int | None]:
+    """Return K at an order in fine units from below and above: in balls, else in floats that carry their error."""
+    ball = narrow(lambda: curve.cgf(np.array([order], dtype=object), BALLS)[0])
+    if not ball.is_nan():
+        return whole_range(ball, UNIT * FINE)
+    try:
+        # the integral of a random allocation has no balls; K grows with the order, so that the next floats bound it
+        below = float(curve.cgf(np.array([rounded_down(order)]), BOUNDED).lower()[0])
+        above = float(curve.cgf(np.array([rounded_up(order)]), BOUNDED).upper()[0])
+    except CertificateError:
+        return 0, None
+    if not (math.isfinite(below) and math.isfinite(above)):
+        return 0, None
+    return max(math.floor(Fraction(below) * UNIT * FINE), 0), math.ceil(Fraction(above) * UNIT * FINE)
 
 
 def _pure(curve: Curve) -> tuple[int | None, int | None]:

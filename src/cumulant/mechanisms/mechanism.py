@@ -6,7 +6,7 @@ They hand their components over to the accounting.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, field, replace
 from fractions import Fraction
 from functools import partial
@@ -18,13 +18,11 @@ from cumulant.accounting.numbers import brief, first_sentence
 from cumulant.accounting.queries import Answers
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.curves.curve import Curve
-from cumulant.curves.gaussian_mixture import Shifts
 from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import HypothesisError, InputError, NotationError, RelationError
-from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.public_choice import PublicChoicePair, branches_of_copies
 from cumulant.parameters import Declared, declared, parameter
+from cumulant.registry import Registry
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
@@ -32,8 +30,8 @@ from cumulant.sampling.scheme import Scheme
 if TYPE_CHECKING:
     from cumulant.exact.shuffled_reports import Randomizer
 
-PARALLEL: list[Callable[..., Expression]] = []
-"""What makes a parallel run; its file says so when it is imported."""
+COMBINATORS: Registry[Callable[..., Expression]] = Registry()
+"""Functions that make one run of several; the operator `|` is `parallel`."""
 
 
 class Expression(Answers):
@@ -170,7 +168,7 @@ class Expression(Answers):
         return self if type(other) is int and other == 0 else NotImplemented  # sum() starts from 0
 
     def __or__(self, other: Expression) -> Expression:
-        return PARALLEL[0](self, other) if isinstance(other, Expression) else NotImplemented  # type: ignore[redundant-expr]
+        return COMBINATORS["parallel"](self, other) if isinstance(other, Expression) else NotImplemented  # type: ignore[redundant-expr]
 
     @overload
     def __matmul__(self, scheme: Rated) -> Sampled: ...
@@ -190,12 +188,13 @@ class Run(Expression):
     [3, 1]
     """
 
-    __slots__ = ("_hash", "_terms")
+    __slots__ = ("_hash", "_terms", "relation")
+    relation: Relation
 
     def __init__(self, terms: Mapping[Mechanism, int]) -> None:
         self._terms = dict(terms)
         self._hash = hash(frozenset(self._terms.items()))
-        common((mechanism.relation, mechanism) for mechanism in self._terms)
+        self.relation = common((mechanism.relation, mechanism) for mechanism in self._terms)
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:
@@ -484,6 +483,10 @@ class Sampled(Wrapper):
         return self.scheme.relation
 
     @property
+    def surrogate(self) -> bool:
+        return self.inner.surrogate or self.scheme.surrogate
+
+    @property
     def frozen(self) -> bool:
         return self.inner.frozen and self.scheme.frozen
 
@@ -520,9 +523,7 @@ class Sampled(Wrapper):
         pair, counts = self._lone_pair(), self.scheme.group_counts(size)
         if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
             return None
-        rate = 1 - counts[0]
-        branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
-        return None if branches is None else PublicChoicePair((branches,), False)
+        return _seen_count(pair, counts)
 
     @property
     def user_attained(self) -> bool:
@@ -539,10 +540,20 @@ class Sampled(Wrapper):
             return None
         # (the law of a mixture needs noise on a sum; of Gaussian-DP promises every count has a post-processing of its own)
         if (shift := pair.gaussian_shift()) is not None and pair.geometry:
+            from cumulant.curves.gaussian_mixture import Shifts
+            from cumulant.pairs.gaussian_mixture import GaussianMixturePair
+
             return GaussianMixturePair(Shifts.of([i * shift for i in range(records + 1)], counts))
-        rate = 1 - counts[0]
-        branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
-        return None if branches is None else PublicChoicePair((branches,), False)
+        return _seen_count(pair, counts)
+
+
+def _seen_count(pair: Pair, counts: Sequence[Fraction]) -> Pair | None:
+    """Return the pair of a sample in which the number of records is seen, from the law of that number; None if unknown."""
+    from cumulant.pairs.public_choice import PublicChoicePair, branches_of_copies
+
+    rate = 1 - counts[0]
+    branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
+    return None if branches is None else PublicChoicePair((branches,), False)
 
 
 def sampled(inner: Expression, scheme: Scheme) -> Expression:
@@ -599,7 +610,7 @@ def canonical(key: Any) -> str:
     return repr(key)
 
 
-MECHANISMS: dict[str, type[Mechanism]] = {}
+MECHANISMS: Registry[type[Mechanism]] = Registry()
 """Every mechanism the notation knows, by name; the laws in the tests run over all of them."""
 
 M = TypeVar("M", bound=type[Mechanism])

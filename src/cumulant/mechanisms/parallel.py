@@ -12,7 +12,7 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.maximum import Highest
 from cumulant.domains import one_of
 from cumulant.errors import InputError, RelationError
-from cumulant.mechanisms.mechanism import PARALLEL, Expression, Mechanism
+from cumulant.mechanisms.mechanism import COMBINATORS, Expression, Mechanism
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation, common
@@ -212,7 +212,7 @@ def _directed(part: Component) -> bool:
     return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
 
 
-PARALLEL[:] = [parallel]
+COMBINATORS["parallel"] = parallel
 
 
 @lru_cache(maxsize=64)

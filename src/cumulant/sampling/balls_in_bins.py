@@ -14,7 +14,7 @@ from cumulant.sampling.participation import Factor, Participation, Piece, Pieces
 from cumulant.sampling.scheme import SCHEMES, known
 
 _MOST_CLASSES = 64
-"""Numbers of classes that are tried for a matrix without bands; convention: beyond it powers of two only."""
+"""Numbers of classes that are tried, until no product is left; convention: beyond it powers of two only."""
 
 _CLEARLY_SMALLER = Fraction(49, 50)
 """A number of classes is kept if its largest product is 2 % below that of fewer classes; measured: the rest never won."""
@@ -78,9 +78,9 @@ class BallsInBins(Participation):
         allocation = SCHEMES["RandomAllocation"]
         found: list[Pieces] = []
         least = gram.diagonal
-        for classes in _numbers_of_classes(count, factor.bands):
+        for classes in _numbers_of_classes(count):
             shared = gram.largest_product(classes)
-            if count // classes < 2 or shared > least * (_CLEARLY_SMALLER if found else 1) or shared >= gram.diagonal:
+            if shared > least * (_CLEARLY_SMALLER if found else 1) or shared >= gram.diagonal:
                 continue
             least = shared
             rest = Piece(gram.diagonal - shared, allocation(steps=count // classes))  # type: ignore[call-arg]
@@ -114,11 +114,10 @@ class BallsInBins(Participation):
         return f"BallsInBins(bins={self.bins.notation})"
 
 
-def _numbers_of_classes(bins: int, bands: int) -> list[int]:
-    """Return the numbers of classes worth trying: no product is smaller than that of as many classes as bands."""
-    few = range(1, min(bands, _MOST_CLASSES, bins) + 1)
-    powers = [1 << i for i in range(7, bins.bit_length()) if 1 << i < min(bins, bands)]
-    return [*few, *powers]
+def _numbers_of_classes(bins: int) -> list[int]:
+    """Return the numbers of classes worth trying, each of which has at least two bins."""
+    most = bins // 2
+    return [*range(1, min(most, _MOST_CLASSES) + 1), *(1 << i for i in range(7, most.bit_length()) if 1 << i <= most)]
 
 
 def _projection(projection: tuple[tuple[Fraction, int], ...]) -> Projection:

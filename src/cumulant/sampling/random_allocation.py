@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cumulant.bounds.allocation import ALLOCATION
 from cumulant.bounds.bound import Bound, proved
-from cumulant.curves.curve import Curve
+from cumulant.curves.curve import Curve, compose
 from cumulant.domains import COUNT, Domain, Exact, Number
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.exact.grid.allocation import Allocated, AllocatedBelow, attained_loss, fits
+from cumulant.exact.grid.allocation_types import MOST_WORK, type_work
 from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
@@ -30,43 +31,68 @@ class RandomAllocation(Scheme):
     The step is chosen uniformly, and for each record alone.
 
     The expression runs once in each step, on the records that are there: batches have random sizes, and empty ones run too.
-    `* epochs` draws afresh for each epoch. With `picks` every record is in so many different steps; that is bounded by epochs
-    of fewer steps with one pick each. Statements are for add/remove neighbours. Shuffled batches of a fixed size are something
-    else, and nothing is proved for them. See docs/mechanisms/random-allocation.md.
+    `* epochs` draws afresh for each epoch. With `picks` every record is in so many different steps. That is counted exactly
+    where a step has few ratios (randomized response, `PureDP`); else epochs of fewer steps with one pick each bound it. Those
+    are marked by `upper_bound=1`: they are less private than what ran, so there is no lower end.
+    Statements are for add/remove neighbours. Shuffled batches of a fixed size are something else: `ShuffledBatches`.
+    See docs/mechanisms/random-allocation.md.
 
     >>> import cumulant as cm
     >>> epoch = cm.Gaussian(sigma=1) @ RandomAllocation(steps=100)
     >>> epoch.rdp([2, 20])
     array([0.01703687, 5.3948304 ])
-    >>> cm.Gaussian(sigma=1) @ RandomAllocation(steps=10, picks=3)
-    Gaussian(sigma=1) @ RandomAllocation(steps=4) + Gaussian(sigma=1) @ RandomAllocation(steps=3) * 2
+    >>> cm.Gaussian(sigma=1) @ RandomAllocation(steps=12, picks=4)
+    Gaussian(sigma=1) @ RandomAllocation(steps=3, upper_bound=1) * 4
     """
 
     length: Exact
     picks: Exact
+    surrogate: bool  # type: ignore[misc]
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     bounds: ClassVar[Mapping[str, Bound]] = ALLOCATION
     sharpened: ClassVar[str] = "allocation"
-    announced: ClassVar[bool] = True
     spans_pass: ClassVar[bool] = True
-    assumed: ClassVar[str] = (
-        "RandomAllocation is one whole epoch of all its steps, and each record is in one of them, chosen uniformly, in secret "
-        "and independently of the other records, so that batches have random sizes; shuffled batches of a fixed size do not"
-    )
-    checked: ClassVar[str] = "each record goes to one step of an epoch, drawn uniformly and in secret"
 
-    def __init__(self, steps: Number, picks: Number = 1) -> None:
+    def __init__(self, steps: Number, picks: Number = 1, *, upper_bound: Number = 0) -> None:
         many, some = COUNT.check("steps", steps), COUNT.check("picks", picks)
+        if upper_bound not in (True, False, "0", "1"):
+            raise InputError(f"upper_bound={shown(upper_bound)} must be 1, where the epoch only bounds what ran, or 0")
         if some > many:
             raise InputError(f"picks={some} must be at most steps={many}: a record is in different steps of the epoch")
         object.__setattr__(self, "length", many)
         object.__setattr__(self, "picks", some)
+        object.__setattr__(self, "surrogate", upper_bound in (True, "1"))
+
+    @property
+    def announced(self) -> bool:  # type: ignore[override]
+        """Return True if one step has the record: telling that step leaves one release."""
+        return self.picks == 1
+
+    @property
+    def assumed(self) -> str:  # type: ignore[override]
+        """Return what must be true of the loop."""
+        where = "one of them" if self.picks == 1 else f"{self.picks} different ones of them"
+        return (
+            f"RandomAllocation is one whole epoch of all its steps, and each record is in {where}, chosen uniformly, in secret "
+            "and independently of the other records, so that batches have random sizes; shuffled batches of a fixed size do not"
+        )
+
+    @property
+    def checked(self) -> str:  # type: ignore[override]
+        """Return what to check about the loop."""
+        where = "one step" if self.picks == 1 else f"{self.picks} different steps"
+        return f"each record goes to {where} of an epoch, drawn uniformly and in secret"
 
     @property
     def copies(self) -> int:
-        """Return 1: only one step has the record."""
-        return 1
+        """Return how many steps have the record."""
+        return int(self.picks)
+
+    @property
+    def averaged(self) -> Fraction:
+        """Return k^2/t for k of t steps: the sum of all steps moves k times as far, and has the noise of t steps."""
+        return Fraction(self.picks**2) / self.length
 
     @property
     def shorter(self) -> RandomAllocation | None:
@@ -90,7 +116,7 @@ class RandomAllocation(Scheme):
         return f"{ran} runs in all {int(self.length):,} steps of {epochs}, records allocated afresh by {self}"
 
     def around(self, inner: Any) -> Any:
-        """Split k picks of t = k b + r steps into blocks with one pick each.
+        """Split k picks of t = k b + r steps into blocks with one pick each, unless all types of outputs can be counted.
 
         A random partition of the steps gives r blocks of b + 1 and k - r of b.
         """
@@ -100,12 +126,26 @@ class RandomAllocation(Scheme):
             return None
         if self.picks == self.length:
             return inner * int(self.length)
-        short, longer = divmod(int(self.length), int(self.picks))
-        blocks = {short + 1: longer, short: int(self.picks) - longer}
-        parts = [inner @ RandomAllocation(size) * times for size, times in blocks.items() if times]
+        if [*inner.terms.values()] == [1] and self._counts_types(next(iter(inner.terms)).pair()):
+            return None
+        parts = [inner @ RandomAllocation(size, upper_bound=1) * times for size, times in self._blocks()]
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
+    def _blocks(self) -> list[tuple[int, int]]:
+        """Return sizes of blocks with one pick each, and how many blocks have that size."""
+        short, longer = divmod(int(self.length), int(self.picks))
+        return [(size, times) for size, times in ((short + 1, longer), (short, int(self.picks) - longer)) if times]
+
+    def _counts_types(self, pair: Pair | None) -> bool:
+        """Return True if the types of all outputs of an epoch with several picks are few enough to be counted."""
+        loss = None if pair is None else pair.loss()
+        return loss is not None and type_work(loss, int(self.length), int(self.picks)) <= MOST_WORK
+
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
+        if self.picks > 1:
+            return compose(
+                [(RandomAllocation(size).curve(base, pair, bound, subject), times) for size, times in self._blocks()]
+            )
         return proved(self.bounds, self.theorem(bound), base("best"), pair, Fraction(1) / self.length, subject)
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
@@ -113,28 +153,31 @@ class RandomAllocation(Scheme):
 
         The record is there in one of the data sets.
         """
-        loss, count = pair.loss(), int(self.length)
-        if loss is None or not fits(loss, count):
+        loss, count, picks = pair.loss(), int(self.length), int(self.picks)
+        if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count)):
             return None
-        return Allocated(loss, count, "remove"), Allocated(loss, count, "add")
+        return Allocated(loss, count, "remove", picks), Allocated(loss, count, "add", picks)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         """Data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
-        loss, count = attained_loss(pair), int(self.length)
-        if loss is None or not fits(loss, count):
+        loss, count, picks = None if self.surrogate else attained_loss(pair), int(self.length), int(self.picks)
+        if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count, upper=False)):
             return
         for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
-            yield Neighbours(name, AllocatedBelow(loss, count, direction))
+            yield Neighbours(name, AllocatedBelow(loss, count, direction, picks=picks))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RandomAllocation) and (self.length, self.picks) == (other.length, other.picks)
+        return isinstance(other, RandomAllocation) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((RandomAllocation, self.length, self.picks))
+        return hash((RandomAllocation, *self._key()))
+
+    def _key(self) -> tuple[Exact, Exact, bool]:
+        return self.length, self.picks, self.surrogate
 
     def __str__(self) -> str:
         picks = "" if self.picks == 1 else f", picks={self.picks.notation}"
-        return f"RandomAllocation(steps={self.length.notation}{picks})"
+        return f"RandomAllocation(steps={self.length.notation}{picks}{', upper_bound=1' if self.surrogate else ''})"
 
     def __repr__(self) -> str:
         return str(self)

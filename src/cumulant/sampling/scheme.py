@@ -15,6 +15,7 @@ from cumulant.domains import Domain, Exact
 from cumulant.errors import HypothesisError
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.pairs.pair import Pair
+from cumulant.registry import Registry
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class Scheme(ABC):
     spans_pass: ClassVar[bool] = False
     """True if the scheme is about all steps of a pass over the data, and not about one step."""
 
+    surrogate: ClassVar[bool] = False
+    """True if the sample only bounds what ran, so that nothing is known from below."""
+
     announced: ClassVar[bool] = False
     """True if the mechanism, once on all the data, is no more private: post-processing undoes what was drawn."""
 
@@ -72,6 +76,11 @@ class Scheme(ABC):
         Fewer steps are no more private.
         """
         return None
+
+    @property
+    def averaged(self) -> Fraction:
+        """Return the part of a Gaussian's squared shift that the sum of all its outputs keeps; 0 where none is known."""
+        return Fraction(0)
 
     @property
     def sized(self) -> bool:
@@ -261,7 +270,7 @@ class Scheme(ABC):
         return None
 
 
-SCHEMES: dict[str, type[Scheme]] = {}
+SCHEMES: Registry[type[Scheme]] = Registry()
 """Every sampling scheme the notation knows, by name."""
 
 S = TypeVar("S", bound=type[Scheme])

@@ -67,7 +67,7 @@ def test_the_default_is_the_best_method_as_in_the_shell() -> None:
 def test_lattices_are_asked_near_the_answer_only_and_their_lower_ends_once(
     monkeypatch: pytest.MonkeyPatch, epsilon: str
 ) -> None:
-    asked = {"epsilon": 0, "lower_epsilon": 0}
+    asked = {"upper_end": 0, "lower_end": 0}
     for name in asked:
         original = getattr(answer, name)
 
@@ -78,8 +78,8 @@ def test_lattices_are_asked_near_the_answer_only_and_their_lower_ends_once(
         monkeypatch.setattr(answer, name, counted)
     found = calibrate("Laplace(scale=?) @ WithoutReplacement(rate=0.001) * 1000", epsilon=epsilon, delta="1e-8")
     assert found.fails is not None
-    assert asked["lower_epsilon"] == 1
-    assert asked["epsilon"] <= 20
+    assert asked["lower_end"] == 1
+    assert asked["upper_end"] <= 20
 
 
 def test_a_target_that_only_the_exact_layer_can_meet() -> None:

@@ -205,3 +205,21 @@ def test_an_epsilon_beyond_all_exponentials_is_verified() -> None:
         found = cm.PureDP(1e300).guarantee(delta=delta)
         assert found.epsilon == 1e300
         assert found.verify().holds
+
+
+class Flattering(float):
+    """A number that displays another one."""
+
+    def __repr__(self) -> str:
+        return "1000"
+
+    __str__ = __repr__
+
+
+def test_a_float_counts_by_its_value_and_not_by_what_it_displays() -> None:
+    assert cm.Gaussian(sigma=Flattering(2.5)) == cm.Gaussian(sigma=2.5)
+    assert str(cm.Gaussian(sigma=Flattering(2.5))) == "Gaussian(sigma=2.5)"
+
+
+def test_zero_has_no_sign() -> None:
+    assert {str(cm.PureDP(zero)) for zero in ("-0", -0.0, 0)} <= {"PureDP(epsilon=0)", "PureDP(epsilon=0.0)"}

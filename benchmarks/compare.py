@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -76,36 +76,81 @@ def main() -> None:
         Path(chosen.page).write_text(page(results, versions, chosen), encoding="utf-8")
 
 
+ACCURACY = ("draws", "mechanisms")
+"""Cases whose facts are ratios of epsilons or deltas, not of times."""
+
+
 def page(results: Sequence[Mapping[str, Any]], versions: Mapping[str, str], chosen: argparse.Namespace) -> str:
-    """The results as a page of the documentation."""
+    """Return the results as a page of the documentation: time, accuracy, internal targets, and what was left out."""
     today = datetime.now(UTC).date()
     command = " ".join(["python benchmarks/compare.py", *(["--quick"] if chosen.quick else []), *chosen.cases])
     found = ", ".join(f"{name} {number}" for name, number in versions.items() if number != "not installed")
-    rows = []
-    for each in results:
-        if "ours" in each:
-            peers = "; ".join(f"{peer['library']} {_shown(peer['seconds'])}" for peer in each["peers"])
-            ratio = "" if each["ratio"] is None else f"{each['ratio']:.3g}"
-            rows.append((each["case"], each["work"], _shown(each["ours"]["seconds"]), peers, ratio))
-        elif "value" in each:
-            limit = "" if each["limit"] is None else f" (wanted: below {each['limit']:g})"
-            rows.append((each["case"], f"{each['work']}; {each['detail']}", f"{each['value']:.3g}{limit}", "", ""))
-        else:
-            rows.append((each["case"], each["work"], "left out", each["left out"], ""))
-    table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
+    times = _table(
+        ("case", "work", "cumulant", "other libraries", "ratio"),
+        (
+            (
+                each["case"],
+                each["work"],
+                _shown(each["ours"]["seconds"]),
+                "; ".join(f"{peer['library']} {_shown(peer['seconds'])}" for peer in each["peers"]),
+                "" if each["ratio"] is None else f"{each['ratio']:.3g}",
+            )
+            for each in results
+            if "ours" in each
+        ),
+    )
+    facts = [each for each in results if "value" in each]
+    accuracy = _table(
+        ("work", "ratio", "numbers"),
+        ((each["work"], f"{each['value']:.3g}", each["detail"]) for each in facts if each["case"] in ACCURACY),
+    )
+    targets = _table(
+        ("case", "work", "value", "wanted"),
+        (
+            (
+                each["case"],
+                f"{each['work']}; {each['detail']}",
+                f"{each['value']:.3g}",
+                "" if each["limit"] is None else f"below {each['limit']:g}",
+            )
+            for each in facts
+            if each["case"] not in ACCURACY
+        ),
+    )
+    left = "".join(f"\n* {each['work']}: {each['left out']}" for each in results if "left out" in each)
     return f"""# Benchmarks
 
-The same work in this library and in its peers, in one run on one machine: what counts are ratios, which a busy machine
-moves less than times. `ratio` is the time of the fastest peer over ours; what each case does, and how it is measured, stands in
-[benchmarks/README.md](../benchmarks/README.md). `make bench` makes the environment and runs all of it.
+This page compares the same work in this library and in others, in one run on one machine. Ratios count: a busy machine moves
+them less than times. [How benchmarks are measured](../benchmarks/README.md) explains every case. `make bench` runs all.
 
 Measured on {today} by `{command}`: Python {platform.python_version()}, {os.cpu_count()} cores, {found}.
 {chosen.note}
 
-| case | work | cumulant | peers | ratio |
-|---|---|---|---|---|
-{table}
-"""
+## Time
+
+The ratio is the time of the fastest other library over ours. Above 1, this library is faster.
+
+{times}
+
+## Accuracy
+
+The ratio is our epsilon or delta over the smallest of the others. Below 1, ours is tighter, and it is proved.
+
+{accuracy}
+
+[The comparison](comparison.md) has the epsilons of twelve standard settings, with lower ends.
+
+## Internal targets
+
+These counts and ratios concern this library alone. We watch them so that it stays fast.
+
+{targets}
+{f"{chr(10)}Left out:{chr(10)}{left}{chr(10)}" if left else ""}"""
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = (heads, ["---"] * len(heads), *rows)
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def _shown(seconds: float) -> str:

@@ -196,6 +196,8 @@ def leaf(mechanism: Any, tiny: Tiny) -> Release:
             return reports(tiny, unary(3, float(mechanism.p), float(mechanism.q)))
         case "SubsetSelection":
             return reports(tiny, subsets(int(mechanism.values), int(mechanism.size), math.exp(float(mechanism.loss))))
+        case "LocalRandomizer":
+            return reports(tiny, np.array([[float(x) for x in law] for law in mechanism.laws]))
         case "ByMasses":
             laws = np.array([[float(x) for x in each] for each in (mechanism.p, mechanism.q)])
             return reports(tiny, laws / laws.sum(axis=1, keepdims=True))
@@ -231,8 +233,10 @@ def _made(mechanism: Mechanism, tiny: Tiny) -> Release:
     match type(mechanism).__name__:
         case "Sampled":
             return sampled(made.inner, made.scheme, tiny)
-        case "Grouped":
+        case "Grouped" | "UserMechanism":
             return release(made.inner, tiny)
+        case "ShuffledPass":
+            return permuted(made.inner, made.scheme, tiny)
         case "Selected":
             return selected(release(made.inner, tiny), made.scheme, tiny)
         case "Shuffled":
@@ -301,6 +305,31 @@ def allocated(steps: list[Release]) -> Release:
         return np.asarray(total / len(steps) ** len(data))
 
     return law
+
+
+def permuted(inner: Expression, scheme: Any, tiny: Tiny) -> Release:
+    """Every cut of the records into batches of the stated sizes; each batch has a release of its own."""
+    cuts = batch_sizes(scheme)
+    steps = [release(inner, tiny) for _ in cuts]
+
+    def law(data: Data) -> Law:
+        total: Any = 0.0
+        orders = set(itertools.permutations(data)) if scheme.cut() is not None else {data}
+        for order in orders:
+            ends = list(itertools.accumulate(cuts, initial=0))
+            seen = [tuple(sorted(order[i:j])) for i, j in itertools.pairwise(ends)]
+            total = total + product([step(part) for step, part in zip(steps, seen, strict=True)])
+        return np.asarray(total / len(orders))
+
+    return law
+
+
+def batch_sizes(scheme: Any) -> list[int]:
+    """The sizes of the batches of a pass; of one record each where nothing is said."""
+    if scheme.batch is None:
+        return [1] * int(scheme.batches or 2)
+    full, rest = divmod(int(scheme.records), int(scheme.batch))
+    return [int(scheme.batch)] * full + ([rest] if rest and not scheme.drop_last else [])
 
 
 def selected(one: Release, scheme: Any, tiny: Tiny) -> Release:
@@ -409,8 +438,10 @@ def _records(mechanism: Any) -> int | None:
                 return larger_size(scheme, records(mechanism.inner))
             size: Fraction | None = scheme.sizes()[1]
             return None if size is None else int(size)
-        case "Grouped" | "Selected":
+        case "Grouped" | "Selected" | "UserMechanism":
             return records(mechanism.inner)
+        case "ShuffledPass":
+            return int(mechanism.scheme.records or sum(batch_sizes(mechanism.scheme)))
         case "Shuffled":
             return int(mechanism.scheme.reports)
         case "Parallel":
@@ -439,14 +470,18 @@ def neighbours(expression: Expression, relation: cm.Relation, values: int, size:
         count = stated or max(size, min(most, 3))
         sets = list(itertools.product(range(values), repeat=count))
         return [(x, y) for x in sets for y in sets if x < y and sum(a != b for a, b in zip(x, y, strict=True)) == size]
-    counts = range(most + 1)
+    user = "User(" in str(expression)  # joins or leaves as a whole
+    counts = range(max(most, size) + 1)
     if stated is not None:
-        counts = range(stated - 1, stated + 1 + grows(expression))
+        counts = range(stated - (size if user else 1), stated + 1 + grows(expression))
     sets = [each for n in counts for each in itertools.combinations_with_replacement(range(values), n)]
     tallies = {each: np.bincount(each, minlength=values) if each else np.zeros(values, int) for each in sets}
     return [
         (x, y)
         for x in sets
         for y in sets
-        if len(x) >= len(y) and x != y and int(np.abs(tallies[x] - tallies[y]).sum()) == size
+        if len(x) >= len(y)
+        and x != y
+        and int(np.abs(tallies[x] - tallies[y]).sum()) == size
+        and not (user and len(x) - len(y) != size)
     ]

@@ -56,6 +56,7 @@ LEAVES: tuple[Expression, ...] = (
     cm.Gaussian(sigma=1, sensitivity=2, geometry="ball"),
     cm.GaussianDP(mu="0.7"),
     cm.from_masses(["0.6", "0.3", "0.1"], ["0.2", "0.3", "0.5"]),
+    cm.LocalRandomizer(3, ["0.6", "0.3", "0.1", "0.2", "0.2", "0.6", "0.25", "0.5", "0.25"]),
 )
 SAMPLES: tuple[Scheme, ...] = (
     cm.Poisson(rate="0.4"),
@@ -78,6 +79,13 @@ OTHERS: tuple[Scheme, ...] = (
     cm.RepeatAndSelect(mean="1.5", number="poisson"),
     cm.Shuffle(reports=2),
     cm.Shuffle(reports=3),
+    cm.User(records=2),
+    cm.User(records=3),
+    cm.ShuffledBatches(batches=2),
+    cm.ShuffledBatches(batch=2, records=3),
+    cm.ShuffledBatches(batch=2, records=4),
+    cm.ShuffledBatches(batch=1, records=3, drop_last=1),
+    cm.ShuffledBatches(batch=2, records=3, drop_last=1),
 )
 
 

@@ -25,11 +25,12 @@ from typing import Any
 import cumulant as cm
 from benchmarks.truths import truth
 from cumulant.accounting.rounds import rounds
+from cumulant.conversion.query import Query
 from cumulant.errors import CumulantError
 from cumulant.exact.grid import refine
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import batch, solver
-from cumulant.exact.inversion.choose import Side, choose_line, epsilon_guess, sides
+from cumulant.exact.inversion.choose import Side, choose_line, guess, sides
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Line, build_line
@@ -126,6 +127,11 @@ class Hunt:
         self.counted, self.spent = Counter[str](), Counter[str]()
         self.text, self.delta = "", Fraction(1)
 
+    @property
+    def query(self) -> Query:
+        """The epsilon at this delta."""
+        return Query("delta", self.delta)
+
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         start = time.process_time()
@@ -187,10 +193,10 @@ class Hunt:
             return None
         side = Side(terms, round_types)
         with self.timed("line"):
-            known = solver._skips_guess(side, Effort()) or epsilon_guess(side, self.delta) is not None
+            known = solver._skips_guess(side, Effort()) or guess(side, self.query) is not None
             accuracy = _SMOOTH if smoothed(side) else _FINE
             upper, lower = (
-                solver._side_epsilon(side, self.delta, accuracy, upper=end) if known else None for end in (True, False)
+                solver.side_end(side, self.query, accuracy, upper=end) if known else None for end in (True, False)
             )
         if upper is None or lower is None:
             self.counted["directions: no line"] += 1
@@ -247,10 +253,12 @@ class Hunt:
     def floats(self, found: Rounds, ends: list[Found]) -> None:
         """Arrays: among others, not below what is proved and not above it by more than the accuracy."""
         low, high = max(each.lower.value for each in ends), max(each.upper.value for each in ends)
-        others = [(1, self.delta), (1, min(10 * self.delta, Fraction(1, 2))), (3, self.delta), (1, self.delta / 1000)]
+        deltas = (1, self.delta), (1, min(10 * self.delta, Fraction(1, 2))), (3, self.delta), (1, self.delta / 1000)
+        others = [(times, Query("delta", each)) for times, each in deltas]
+        given = Query("epsilon", Fraction(high))
         with self.timed("floats"):
-            value = batch.float_epsilons(found, others, _ARRAY, cone=False)[0]
-            back = batch.float_deltas(found, [(1, Fraction(high)), (3, Fraction(high))], _ARRAY, cone=False)[0]
+            value = batch.float_ends(found, others, _ARRAY, cone=False)[0]
+            back = batch.float_ends(found, [(1, given), (3, given)], _ARRAY, cone=False)[0]
         if value is not None:
             fine = low <= value.value <= high * (1 + _ARRAY) + 1e-12
             self.holds("array of epsilons", fine, value.value, (low, high))
@@ -273,9 +281,9 @@ class Hunt:
             return
         side = offered[1]
         with self.timed("cone"):
-            if epsilon_guess(side, self.delta) is None:
+            if guess(side, self.query) is None:
                 return
-            upper = solver._side_epsilon(side, self.delta, _FINE)
+            upper = solver.side_end(side, self.query, _FINE)
             if upper is None:
                 return
             other = again(side, self.delta, upper)
@@ -289,7 +297,7 @@ class Hunt:
                         self.said("wide by Theorem B", upper.value, needed, upper.choice)
             for name, terms, round_types in found.witnesses():
                 if round_types is not None:
-                    lower = solver.line_lower_epsilon(found, terms, round_types, self.delta, _FINE)
+                    lower = solver.lower_end(found, terms, round_types, self.query, _FINE)
                     if lower is not None:
                         fine = lower.value <= upper.value
                         self.holds("Theorem B and data sets", fine, name, lower.value, upper.value)

@@ -1,7 +1,7 @@
 """Count the functions and files that one answer runs through: python -m benchmarks.road
 
 Each question is asked in a fresh process under `sys.setprofile`. Only functions of `cumulant` count, each once; the bodies of
-modules and classes do not. A short road is one that a reader can follow.
+modules and classes, and what they call when they are imported, do not. A short road is one that a reader can follow.
 """
 
 from __future__ import annotations
@@ -30,14 +30,21 @@ PREPARATION = {
 TRACER = """
 import contextlib, io, json, os, sys
 import cumulant as cm
+cm.Gaussian, cm.WithoutReplacement, cm.Poisson  # a name is loaded when it is first used
 {preparation}
 home = os.path.dirname(cm.__file__)
 seen = set()
 def count(frame, event, argument):
     code = frame.f_code
     # a function has its own local names; the bodies of modules and classes run without this flag
-    if event == "call" and code.co_filename.startswith(home) and code.co_flags & 2:
+    if event == "call" and code.co_filename.startswith(home) and code.co_flags & 2 and not imported(frame.f_back):
         seen.add((code.co_filename, code.co_qualname))
+def imported(frame):
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(home):
+            return True
+        frame = frame.f_back
+    return False
 with contextlib.redirect_stdout(io.StringIO()):
     sys.setprofile(count)
     {question}

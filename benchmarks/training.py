@@ -86,7 +86,7 @@ def _calibration(repetitions: int) -> Comparison:
 
     def ours(i: int) -> object:
         plan = cm.NoisySGD(BATCH, RECORDS, 1, steps=steps, sampling="poisson")
-        found["cumulant"] = float(plan.calibrated(_target(i), DELTA).noise_multiplier)
+        found["cumulant"] = float(plan.calibrated(epsilon=_target(i), delta=DELTA).noise_multiplier)
         return found
 
     def opacus(i: int) -> object:

@@ -15,10 +15,11 @@ from cumulant.integrations.jax_privacy import from_plan
 BANDS = [1, 0.5]
 
 
-def matrix(bands: list[float], steps: int) -> cm.MatrixMechanism:
-    return cm.MatrixMechanism(bands=bands, steps=steps, noise_multiplier=4)
+def matrix(bands: list[float], steps: int, relation: str = "add-remove") -> cm.MatrixMechanism:
+    return cm.MatrixMechanism(bands=bands, steps=steps, noise_multiplier=4, relation=cm.Relation.read(relation))
 
 
+INDEPENDENT = batch_selection.PartitionType.INDEPENDENT
 GAUSSIAN = cm.Gaussian(noise_multiplier=4, relation=cm.Relation.ADD_REMOVE)
 REPLACED = cm.Gaussian(noise_multiplier=4, relation=cm.Relation.REPLACE_ONE)
 
@@ -30,11 +31,26 @@ REPLACED = cm.Gaussian(noise_multiplier=4, relation=cm.Relation.REPLACE_ONE)
         (
             batch_selection.CyclicPoissonSampling(0.01, 100, cycle_length=2),
             BANDS,
+            matrix([1, 0.5], 100, "replace-special") @ cm.CyclicPoisson(2, "0.01"),
+        ),
+        (
+            batch_selection.CyclicPoissonSampling(0.01, 100, cycle_length=2, partition_type=INDEPENDENT),
+            BANDS,
             matrix([1, 0.5], 100) @ cm.CyclicPoisson(2, "0.01"),
+        ),
+        (
+            batch_selection.CyclicPoissonSampling(0.01, 100, cycle_length=2),
+            None,
+            matrix([1], 100, "replace-special") @ cm.CyclicPoisson(2, "0.01"),
         ),
         (batch_selection.CyclicPoissonSampling(0.01, 100), BANDS, matrix([1, 0.5], 100) @ cm.MinSep(1, rate="0.01")),
         (
             batch_selection.CyclicPoissonSampling(1.0, 100, cycle_length=10),
+            BANDS,
+            matrix([1, 0.5], 100, "replace-special") @ cm.FixedOrder(every=10),
+        ),
+        (
+            batch_selection.CyclicPoissonSampling(1.0, 100, cycle_length=10, partition_type=INDEPENDENT),
             BANDS,
             matrix([1, 0.5], 100) @ cm.FixedOrder(every=10),
         ),
@@ -50,7 +66,11 @@ REPLACED = cm.Gaussian(noise_multiplier=4, relation=cm.Relation.REPLACE_ONE)
             None,
             REPLACED @ cm.WithReplacement(sample=8, population=500) * 100,
         ),
-        (batch_selection.FixedBatchSampling(8, 100), BANDS, matrix([1, 0.5], 100) @ cm.FixedOrder(every=1)),
+        (
+            batch_selection.FixedBatchSampling(8, 100),
+            BANDS,
+            matrix([1, 0.5], 100, "replace-one") @ cm.FixedOrder(every=1),
+        ),
         (batch_selection.BMinSepSampling(0.1, 100, 4), BANDS, matrix([1, 0.5], 100) @ cm.MinSep(4, rate="0.1")),
         (batch_selection.BMinSepSampling(1.0, 100, 4), BANDS, matrix([1, 0.5], 100) @ cm.BallsInBins(4)),
         (batch_selection.BMinSepSampling(0.1, 100, 1), None, GAUSSIAN @ cm.Poisson(rate="0.1") * 100),
@@ -79,11 +99,43 @@ def test_the_map_has_a_row_for_every_strategy() -> None:
     assert {name for name in strategies if f"`{name}" not in page} == set()
 
 
-def test_truncated_batches_are_those_of_the_worse_group() -> None:
-    strategy = batch_selection.CyclicPoissonSampling(0.1, 100, truncated_batch_size=20, cycle_length=2)
-    run = from_plan(strategy, noise_multiplier=4, bands=BANDS, num_examples=99)
-    each = [GAUSSIAN @ cm.TruncatedPoisson(rate="0.1", limit=20, population=size) * 50 for size in (50, 51)]
-    assert run.epsilon(1e-5, method="rdp") >= max(one.epsilon(1e-5, method="rdp") for one in each) * (1 - 1e-9)
+def test_truncated_batches_of_all_the_data() -> None:
+    """Groups are refused: a record that leaves changes all of them, and their sizes are random if INDEPENDENT."""
+    whole = batch_selection.CyclicPoissonSampling(0.1, 100, truncated_batch_size=20)
+    scheme = cm.TruncatedPoisson(rate="0.1", limit=20, population=99)
+    assert from_plan(whole, noise_multiplier=4, num_examples=99) == GAUSSIAN @ scheme * 100
+    small = from_plan(whole, noise_multiplier=4, num_examples=19)
+    assert small == GAUSSIAN @ cm.Poisson(rate="0.1") * 100  # nothing is cut off
+    for partition in batch_selection.PartitionType:
+        groups = batch_selection.CyclicPoissonSampling(
+            0.1, 100, truncated_batch_size=20, cycle_length=2, partition_type=partition
+        )
+        with pytest.raises(cm.HypothesisError, match="changes its group"):
+            from_plan(groups, noise_multiplier=4, bands=BANDS, num_examples=99)
+
+
+def test_equal_groups_change_if_a_record_leaves() -> None:
+    """Four records in two groups of two; of three records every group has one, and another record is never used."""
+    strategy = batch_selection.CyclicPoissonSampling(1.0, 2, cycle_length=2)
+    assert [len(batch) for batch in strategy.batch_iterator(4, rng=0)] == [2, 2]
+    assert [len(batch) for batch in strategy.batch_iterator(3, rng=0)] == [1, 1]
+    assert str(from_plan(strategy, noise_multiplier=4).relation) == "replace-special"
+
+
+def test_a_record_of_fixed_batches_moves_a_sum_twice_as_far() -> None:
+    """Two records +1 and -1, batches of one: the sum is -1 without the first record, and +1 in every second step with it.
+
+    One step by quadrature: with relation="add-remove" the matrix claimed less than these data sets need.
+    """
+    strategy = batch_selection.FixedBatchSampling(1, 1)
+    run = from_plan(strategy, noise_multiplier=1, bands=BANDS, num_examples=2)
+    y = np.linspace(-12, 12, 200001)
+    lone, other = (np.exp(-((y - x) ** 2) / 2) / np.sqrt(2 * np.pi) for x in (-1, 1))
+    needed = float(np.maximum((lone + other) / 2 - np.exp(3) * lone, 0).sum() * (y[1] - y[0]))
+    claimed = cm.MatrixMechanism(bands=BANDS, steps=1, noise_multiplier=1) @ cm.FixedOrder(every=1)
+    assert claimed.delta(3) < needed <= run.delta(3)
+    with pytest.raises(cm.HypothesisError, match="several times in one step"):
+        from_plan(batch_selection.FixedBatchSampling(1, 1, replace=True), noise_multiplier=1, bands=BANDS)
 
 
 def test_random_allocation_is_read_by_name() -> None:
@@ -122,7 +174,7 @@ def test_a_band_mf_plan() -> None:
     config = execution_plan.BandMFExecutionPlanConfig(
         strategy=np.array(BANDS), iterations=100, epsilon=None, delta=None, noise_multiplier=4.0, sampling_prob=0.02
     )
-    assert from_plan(config) == matrix([1, 0.5], 100) @ cm.CyclicPoisson(2, "0.02")
+    assert from_plan(config) == matrix([1, 0.5], 100, "replace-special") @ cm.CyclicPoisson(2, "0.02")
     assert from_plan(config, noise_multiplier=5).epsilon(1e-5) < from_plan(config).epsilon(1e-5)
 
 

@@ -476,6 +476,20 @@ def test_a_replaced_record_is_refused_on_secret_steps(scheme: Any) -> None:
     assert (run @ cm.FixedOrder(every=2)).epsilon("1e-5") > (M @ cm.FixedOrder(every=2)).epsilon("1e-5")
 
 
+@pytest.mark.parametrize(
+    "scheme", [cm.BallsInBins(bins=5), cm.CyclicPoisson(cycle=2, rate="0.1"), cm.MinSep(2, rate="0.1")]
+)
+def test_a_record_that_is_zeroed_out_has_the_pair_of_one_removed(scheme: Any) -> None:
+    zeroed = cm.MatrixMechanism(bands=BANDS, steps=20, sigma=4, relation=cm.Relation.REPLACE_SPECIAL) @ scheme
+    found, removed = zeroed.guarantee(delta="1e-5"), (M @ scheme).guarantee(delta="1e-5")
+    assert (found.epsilon, found.lower) == (removed.epsilon, removed.lower)
+    assert str(zeroed.relation) == "replace-special"
+    assert "special record" in found.explain()
+    assert cm.parse(str(zeroed)) == zeroed
+    with pytest.raises(cm.RelationError):
+        zeroed + cm.Gaussian(sigma=4, relation="add-remove")
+
+
 def test_bands_beyond_the_steps_are_cut_with_a_note() -> None:
     long = cm.MatrixMechanism(bands=[1, "1/2", "1/4"], steps=2, sigma=4)
     assert long == cm.MatrixMechanism(bands=[1, "1/2", 0], steps=2, sigma=4)

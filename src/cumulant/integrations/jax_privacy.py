@@ -39,7 +39,11 @@ def from_plan(
 
     `noise_multiplier` is over the largest column norm, as JAX Privacy states it, and is taken from a plan that has one. `bands`
     are the first column of the strategy matrix; without them noise is independent. Strategies that depend on the size of the
-    data need `num_examples`. HypothesisError says what is not proved and what to write.
+    data need `num_examples`, of which a strategy that selects users needs the number of users. HypothesisError says what is
+    not proved and what to write.
+
+    Groups of equal size change if a record leaves. With them statements are for replace-special neighbours: a record is zeroed
+    out and keeps its steps. Batches of a fixed size are for replace-one neighbours.
 
     >>> class BallsInBinsSampling:
     ...     iterations, cycle_length = 1000, 100
@@ -91,9 +95,10 @@ class _Plan:
         bands = [Exact(1)] if self.bands is None else self.bands
         return MatrixMechanism(bands=bands, steps=int(self.iterations), noise_multiplier=self.noise, relation=relation)
 
-    def every_step(self) -> Expression:
-        """The unamplified bound of correlated noise, where a record may be in every step."""
-        return self.correlated() @ FixedOrder(every=1)
+    def group_relation(self) -> Relation:
+        """Return the neighbours for whom other records keep their groups: EQUAL_SPLIT forms them anew if one leaves."""
+        independent = getattr(self.partition_type, "name", self.partition_type) == "INDEPENDENT"
+        return Relation.ADD_REMOVE if independent or int(self.cycle_length) == 1 else Relation.REPLACE_SPECIAL
 
 
 def _band_mf(plan: Any, noise: Number | None) -> Expression:
@@ -126,29 +131,32 @@ def _cyclic(plan: _Plan) -> Expression:
             f"{plan.count} bands on a cycle of {cycle}: two steps of one record share noise, and no amplification is proved; "
             f"use at most {cycle} bands, or account MatrixMechanism(...) @ FixedOrder(every={cycle})"
         )
-    if rate == 1:
-        return plan.correlated() @ FixedOrder(every=cycle)
-    return plan.correlated() @ CyclicPoisson(cycle=cycle, rate=rate)
+    matrix = plan.correlated(plan.group_relation())
+    return matrix @ (FixedOrder(every=cycle) if rate == 1 else CyclicPoisson(cycle=cycle, rate=rate))
 
 
 def _truncated(plan: _Plan, rate: Exact, cycle: int, steps: int) -> Expression:
-    """Rounds on truncated samples of one group, the worse of the two sizes that groups may have; replace-special."""
-    if plan.count > cycle:
-        raise HypothesisError(f"{plan.count} bands on a cycle of {cycle} with truncated batches: nothing is proved")
-    limit, rounds = int(plan.truncated_batch_size), -(-steps // cycle)
-    group = -(-plan.size // cycle)
-    runs = [
-        plan.noisy_sum() @ TruncatedPoisson(rate=rate, limit=limit, population=size) * rounds
-        for size in (group, group + 1)
-    ]
-    return runs[0] | runs[1]  # a record is in one group, and the bound is not monotone in the size of that group
+    """Return rounds on truncated samples of all the data; those of groups have no proof."""
+    if plan.count > 1 or cycle > 1:
+        raise HypothesisError(
+            f"truncated batches on a cycle of {cycle} with {plan.count} bands: a record that leaves changes its group, and one "
+            "that is zeroed out still takes the place of others; nothing is proved. Leave truncated_batch_size out"
+        )
+    limit, size = int(plan.truncated_batch_size), plan.size
+    scheme = Poisson(rate=rate) if limit > size else TruncatedPoisson(rate=rate, limit=limit, population=size)
+    return plan.noisy_sum() @ scheme * steps
 
 
 def _fixed(plan: _Plan) -> Expression:
     sample, steps = int(plan.batch_size), int(plan.iterations)
-    if plan.bands is not None:
-        return plan.every_step()
     relation = Relation.REPLACE_ONE
+    if plan.bands is not None:
+        if plan.replace:
+            raise HypothesisError(
+                f"batches of {sample} drawn with replacement under {plan.count} bands: a record may be several times in one "
+                "step, and nothing is proved; use replace=False"
+            )
+        return plan.correlated(relation) @ FixedOrder(every=1)  # not amplified: a record may be in every step
     if plan.replace:
         return plan.noisy_sum(relation) @ WithReplacement(sample=sample, population=plan.size) * steps
     return plan.noisy_sum(relation) @ WithoutReplacement(sample=sample, population=plan.size) * steps

@@ -187,7 +187,7 @@ class MatrixMechanism(Mechanism):
 
     def with_participation(self, scheme: Participation) -> MatrixRun:
         """Return the run in which a record takes part as the scheme says; refused where no theorem covers that."""
-        if scheme.secret and self.relation is not Relation.ADD_REMOVE:
+        if scheme.secret and self.relation is Relation.REPLACE_ONE:
             raise RelationError(f'{scheme} is {TWO_RECORDS}; leave relation="{self.relation}" out, or use FixedOrder')
         scheme.check(self.factor)
         return MatrixRun(self, scheme)
@@ -283,9 +283,11 @@ class MatrixRun(Wrapper):
         return self.inner.noise(self.squared_sensitivity)
 
     def _rounds(self, pieces: Pieces, upper: bool) -> Expression:
+        # a record that is zeroed out has the pair of one that is removed, for which all schemes of pieces are stated
+        stated = replace(self.inner, relation=Relation.ADD_REMOVE) if self.scheme.secret else self.inner
         parts = []
         for piece in pieces:
-            one = self.inner.noise(piece.square, upper)
+            one = stated.noise(piece.square, upper)
             parts.append((one if piece.scheme is None else one @ piece.scheme) * piece.times)
         return sum(parts[1:], start=parts[0])
 

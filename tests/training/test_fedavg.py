@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cumulant as cm
@@ -37,6 +38,16 @@ def test_integer_shares_are_skellam() -> None:
     assert central.noisy_sum == cm.DiscreteGaussian(sigma=200, sensitivity=100, relation=cm.Relation.ADD_REMOVE)
 
 
+def test_assumptions_are_those_of_the_noise() -> None:
+    """Rounding may lengthen a clipped update, and shares that depend on data change the deviation of the noise."""
+    plain = FedAvg(10_000, 100, 10, 2).assumes
+    assert "grid" not in plain
+    assert "share" not in plain
+    shares = FedAvg(10_000, 100, 10, "0.5", sampling="fixed-size", noise="skellam", grid="1/100", survivors=50).assumes
+    assert "rounded to the grid before it is clipped" in shares
+    assert "at least 50 honest clients add their share in each round; who takes part or drops out does not" in shares
+
+
 def test_calibration_meets_its_target() -> None:
     fed = FedAvg(clients=5000, clients_per_round=50, rounds=100, noise_multiplier=1).calibrated(
         epsilon=2, delta="1e-5", digits=3
@@ -54,6 +65,9 @@ def test_calibration_meets_its_target() -> None:
         ({"survivors": 50, "sampling": "fixed-size"}, "survivors=50"),
         ({"noise": "skellam"}, "grid"),
         ({"grid": "1/100"}, "grid"),
+        ({"noise": "skellam", "grid": 10}, "at most clip=1"),
+        ({"noise": "skellam", "grid": "1/10", "clip": "1/20"}, "at most clip"),
+        ({"noise": "skellam", "grid": -1}, "grid"),
         ({"survivors": 5, "sampling": "fixed-size", "noise": "discrete-gaussian", "grid": "1/10"}, "skellam"),
         ({"noise_multiplier": 0}, "noise_multiplier"),
     ],
@@ -98,12 +112,31 @@ def test_correlated_noise_has_rows_of_its_own() -> None:
         "fixed-order": cm.FixedOrder(every=100),
         "min-sep": cm.MinSep(2, most=10),
     }
-    matrix = cm.MatrixMechanism(bands=[1, "0.5"], steps=1000, sigma=4)
     for sampling, scheme in meant.items():
-        assert NoisySGD(**plan, sampling=sampling).run == matrix @ scheme  # type: ignore[arg-type]
+        relation = cm.Relation.ADD_REMOVE if scheme.secret else cm.Relation.REPLACE_SPECIAL
+        matrix = cm.MatrixMechanism(bands=[1, "0.5"], steps=1000, sigma=4, relation=relation)
+        found = NoisySGD(**plan, sampling=sampling)  # type: ignore[arg-type]
+        assert found.run == matrix @ scheme
+        assert found.relation is relation  # without a record of a fixed order all later batches would change
     half = NoisySGD(**plan, sampling="fixed-order").after(500)  # type: ignore[arg-type]
-    assert half == cm.MatrixMechanism(bands=[1, "0.5"], steps=500, sigma=4) @ cm.FixedOrder(every=100)
+    special = cm.Relation.REPLACE_SPECIAL
+    short = cm.MatrixMechanism(bands=[1, "0.5"], steps=500, sigma=4, relation=special)
+    assert half == short @ cm.FixedOrder(every=100)
     with pytest.raises(cm.InputError, match="correlated noise"):
         NoisySGD(**plan, sampling="poisson")  # type: ignore[arg-type]
     with pytest.raises(cm.InputError, match="fewer bands"):
         _ = NoisySGD(**{**plan, "batch": 4000}, sampling="cyclic-poisson").run  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bands", [[1, 0, 0, 0, 1], [1, 0, 0, 1], [1, "1/2", "1/4"]])
+def test_epochs_with_a_short_last_batch_have_one_of_two_lengths(bands: list[int | str]) -> None:
+    """Thirteen records in batches of four: an epoch has four steps, or three if the short batch is dropped.
+
+    Columns four apart share noise in the first matrix, and those three apart do not: 9 where steps three apart need 7.
+    """
+    plan = NoisySGD(batch=4, records=13, steps=12, noise_multiplier=4, noise_bands=bands, sampling="fixed-order")
+    column = [float(each) if isinstance(each, int) else float(cm.domains.Exact(each)) for each in bands] + [0.0] * 12
+    dense = np.array([[column[i - t] if i >= t else 0.0 for t in range(12)] for i in range(12)])
+    products = np.abs(dense.T @ dense)
+    needed = max(products[j::gap, j::gap].sum() for gap in (3, 4) for j in range(gap))
+    assert float(plan.run.squared_sensitivity) >= needed  # type: ignore[attr-defined]

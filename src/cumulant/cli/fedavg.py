@@ -46,6 +46,7 @@ def fedavg(
         int | None, typer.Option(help="Honest clients of each round that add a share of the noise, at the least.")
     ] = None,
     grid: Annotated[str | None, typer.Option(help="The unit of integer noise; the clip norm is 1.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="Numbers in one update; integer noise then needs less.")] = None,
     as_json: Json = False,
     quiet: Annotated[
         bool,
@@ -89,6 +90,7 @@ def fedavg(
             noise=noise,
             survivors=survivors,
             grid=grid,
+            dimension=dimension,
         )
         if epsilon is not None:
             plan = plan.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)

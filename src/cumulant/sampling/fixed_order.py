@@ -31,7 +31,10 @@ class FixedOrder(Participation):
     epochs: Exact | None
     gap: Exact | None
 
-    assumed: ClassVar[str] = "each record takes part in at most one step of every epoch, always at the same place"
+    assumed: ClassVar[str] = (
+        "each record takes part in at most one step of every epoch, always at the same place, and all others keep their steps "
+        "if it is added, removed or replaced: a loader that closes the gap changes all later batches"
+    )
     checked: ClassVar[str] = "each record takes part once in every epoch, at the same place"
 
     def __init__(self, epochs: Number | None = None, every: Number | None = None) -> None:

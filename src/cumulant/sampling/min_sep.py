@@ -68,7 +68,7 @@ class MinSep(Participation):
         """Return what must be true of the loop."""
         apart = "two steps in which one record takes part are at least the separation apart"
         if not self.secret:
-            return apart
+            return f"{apart}, and all others keep their steps if it is added, removed or replaced"
         return (
             f"{apart}; every step decides by a secret coin, independent of other records and of all outputs, and batches have "
             "random sizes, which are not released; sums are divided by a constant"

@@ -43,6 +43,11 @@ ASSUMES = (
     "every client's update is clipped as a whole, weights are fixed numbers or part of what is clipped, and the sum is divided "
     "by a constant"
 )
+ASSUMES_INTEGERS = "an update is rounded to the grid before it is clipped, or clipped again after that"
+ASSUMES_SHARES = (
+    "at least {} honest clients add their share in each round; who takes part or drops out does not depend on data, and those "
+    "who see the sum do not learn it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class FedAvg:
 
     `noise_multiplier` is the deviation of the noise on the sum over `clip`. With `survivors` every client adds a share and
     the multiplier is that of one share: what counts is the noise of the honest clients that stay to the end, at the least. A
-    server that receives fewer must refuse the round. `grid` is the unit of integer noise, a part of the clip norm.
+    server that receives fewer must refuse the round. `grid` is the unit of integer noise, in units of `clip` itself and at most
+    `clip`; `dimension` is the number of integers in an update, with which integer noise needs less.
 
     >>> fed = FedAvg(clients=60_000, clients_per_round=256, rounds=1000, noise_multiplier=2)
     >>> fed.run
@@ -94,6 +100,12 @@ class FedAvg:
             )
         if (self.grid is not None) == (self.noise == "gaussian"):
             raise InputError("integer noise needs grid=…, its unit as a part of the clip norm; Gaussian noise has none")
+        if self.grid is not None:
+            object.__setattr__(self, "grid", POSITIVE.check("grid", self.grid))
+            if Exact(self.grid) > Exact(self.clip):
+                raise InputError(
+                    f"grid={self.grid} must be at most clip={self.clip}: every clipped update would be rounded to 0"
+                )
 
     @property
     def relation(self) -> Relation:
@@ -103,12 +115,12 @@ class FedAvg:
     @property
     def assumes(self) -> str:
         """Return the assumptions about the loop that no theorem can check."""
-        least = (
-            ""
-            if self.survivors is None
-            else f"; at least {self.survivors} honest clients add their share in each round"
-        )
-        return f"{SAMPLINGS[self.sampling][1]}; {ASSUMES}{least}"
+        said = [SAMPLINGS[self.sampling][1], ASSUMES]
+        if self.grid is not None:
+            said.append(ASSUMES_INTEGERS)
+        if self.survivors is not None:
+            said.append(ASSUMES_SHARES.format(self.survivors))
+        return "; ".join(said)
 
     @property
     def noisy_sum(self) -> Expression:
@@ -120,7 +132,7 @@ class FedAvg:
                 return Gaussian.from_clipping(norm=1, noise=Exact(multiplier), relation=self.relation)
             square = Exact(moved**2 / shares)
             return Gaussian(sigma=Exact(multiplier), squared_sensitivity=square, relation=self.relation)
-        units = Fraction(Exact(self.clip)) / Fraction(POSITIVE.check("grid", self.grid))
+        units = Fraction(Exact(self.clip)) / Fraction(Exact(self.grid))
         if self.noise == "skellam":
             variance = Exact((multiplier * units) ** 2 * shares)
             return Skellam(variance, Exact(moved * units), self.dimension, self.relation)

@@ -141,7 +141,10 @@ def _cyclic(sgd: NoisySGD) -> Scheme:
 
 
 def _fixed_order(sgd: NoisySGD) -> Scheme:
-    return FixedOrder(every=sgd.steps_of_a_pass)
+    if sgd.records % sgd.batch == 0:
+        return FixedOrder(every=sgd.steps_of_a_pass)
+    # a short last batch may be a step of its own or dropped: an epoch is one of two lengths, and either may be worse
+    return MinSep(separation=sgd.steps_of_a_pass, most=sgd.passes(sgd.total_steps))
 
 
 def _min_sep(sgd: NoisySGD) -> Scheme:
@@ -152,8 +155,8 @@ def _whole_run(sgd: NoisySGD) -> Expression:
     scheme = sgd.loop.correlated
     if scheme is None or sgd.noise_bands is None:
         raise InputError(f"sampling={sgd.sampling!r} is for correlated noise; add noise_bands=[...]")
-    matrix = MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=Exact(sgd.noise_multiplier))
-    return matrix @ scheme(sgd)
+    sigma, relation = Exact(sgd.noise_multiplier), sgd.loop.relation
+    return MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=sigma, relation=relation) @ scheme(sgd)
 
 
 CORRELATED: Mapping[str, Loop] = MappingProxyType(
@@ -161,7 +164,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
         "balls-in-bins, one draw": Loop(
             Relation.ADD_REMOVE,
             "each record goes into one step of the epoch, chosen uniformly, for it alone and in secret, and all epochs use the "
-            "same draw; batches have random sizes",
+            "same draw; an epoch has records // batch steps, and batches have random sizes",
             False,
             _whole_run,
             _one_draw,
@@ -177,17 +180,18 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             checked="each record keeps its group and is sampled independently, in secret",
         ),
         "fixed-order": Loop(
-            Relation.ADD_REMOVE,
-            "every epoch visits the records in the same order, which may be public; nothing is amplified (DP-FTRL)",
+            Relation.REPLACE_SPECIAL,
+            "every epoch visits the records in the same order, which may be public; a record that is zeroed out keeps its "
+            "place, because without it all later batches would change; nothing is amplified (DP-FTRL)",
             False,
             _whole_run,
             _fixed_order,
             checked="every epoch visits the records in one order",
         ),
         "min-sep": Loop(
-            Relation.ADD_REMOVE,
+            Relation.REPLACE_SPECIAL,
             "a record is used at most once in each pass, in any order, and never twice within as many steps as there are "
-            "bands; nothing is amplified",
+            "bands; a record that is zeroed out keeps its steps, so that others keep theirs; nothing is amplified",
             False,
             _whole_run,
             _min_sep,

@@ -320,7 +320,7 @@ class Hunt:
 def smoothed(side: Side) -> bool:
     """Whether nothing but smoothing shows silence."""
     return not spacing_of(side.round_types) and all(
-        each.mixture() is None and not each.square for each, _ in side.round_types
+        each.density_law() is None and not each.square for each, _ in side.round_types
     )
 
 

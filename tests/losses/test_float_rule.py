@@ -28,7 +28,7 @@ LAWS = [
 
 
 def law_of(pair: Any, rate: str, direction: str) -> Any:
-    return pair.transform(Fraction(rate), direction).mixture()
+    return pair.transform(Fraction(rate), direction).density_law()
 
 
 @pytest.mark.parametrize(("pair", "rate", "direction"), LAWS, ids=str)

@@ -23,7 +23,7 @@ LAWS = [
 
 def law_of(shift: str, rate: str, direction: str) -> Any:
     pair: Any = GaussianPair(Fraction(shift))
-    return pair.transform(Fraction(rate), direction).mixture()
+    return pair.transform(Fraction(rate), direction).density_law()
 
 
 def truth(law: Any, u: float) -> Any:

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.majorant import ON_FLOATS
-from cumulant.losses.subsampled import enclosed_loss
-from cumulant.losses.transform import NODES, Mixed, legendre
+from cumulant.losses.transform import NODES, DensityLaw, legendre
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
@@ -77,7 +75,7 @@ class FloatRule:
 
 @lru_cache(maxsize=1024)
 def float_rule(
-    law: Mixed, lam: float, top: float, log_error: float, edges: tuple[float, ...], beyond: bool = True
+    law: DensityLaw, lam: float, top: float, log_error: float, edges: tuple[float, ...], beyond: bool = True
 ) -> FloatRule:
     """Return the law tilted by e^{lam L} between the edges as points in floats; remembered.
 
@@ -99,7 +97,7 @@ def float_rule(
 
 
 def weigh_points(
-    law: Mixed,
+    law: DensityLaw,
     lam: float,
     top: float,
     v: Enclosure,
@@ -113,8 +111,7 @@ def weigh_points(
     `errors(scale, ends)` returns by how much the rule errs for all |u| <= top, and for squares, both divided by
     e^scale; `ends` is what lies beyond the edges.
     """
-    loss = enclosed_loss(v * BOUNDED.number(law.base.shift), law.rate)
-    log_q = law.base.log_density(v, BOUNDED)
+    loss, log_q = law.enclosed_point(v)
     exponents = {
         sign: log_q + loss * (Enclosure(1.0) + lam) if sign > 0 else log_q - loss * Enclosure(lam) for sign in law.signs
     }
@@ -165,26 +162,15 @@ def total(weights: Enclosure) -> Total:
 
 
 @np.errstate(all="ignore")
-def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
+def float_variation(law: DensityLaw, lam: float, low: float, high: float) -> float:
     """Return log of a bound of the total variation of the tilted densities (Lemma S3).
 
     The densities are those of L and -L, not normalised. Raises OverflowError if floats cannot hold the numbers.
     """
-    t, g, kept = float(law.base.shift), float(law.rate), float(1 - law.rate)
-    edges = law.cells(lam, low, high)
-    x = t * edges
-    log_w = np.log(kept + g * np.exp(x))
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2 * (1 + MARGIN)
-    log_q = law.base.log_top(middle, half, np.zeros_like(middle), ON_FLOATS)
-    if not (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max()) <= LARGEST:
+    found, largest = law.float_variation(lam, low, high)
+    if not largest <= LARGEST:
         raise OverflowError("the numbers of one round are too large for floats")
-    sides = []
-    for sign in law.signs:
-        # f = q0 w^{p+1} / (g e^x t), p = lam + 1 or -lam; on a cell each factor at its larger end
-        power = lam + 2 if sign > 0 else 1 - lam
-        largest = float(np.max(log_q + power * (log_w[1:] if power >= 0 else log_w[:-1]) - x[:-1]))
-        sides.append(math.log(2 * law.base.peaks(lam + 1 if sign > 0 else -lam) / (g * t)) + largest)
-    return float(np.logaddexp.reduce(sides)) + MARGIN
+    return found + MARGIN
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from cumulant.losses.float_rule import LARGEST, MARGIN, FloatRule, float_rule, weigh_points
 from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
-from cumulant.losses.transform import Mixed, Panel, Rule
+from cumulant.losses.transform import DensityLaw, Mixed, Panel, Rule
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
 
@@ -63,25 +63,31 @@ class Strip:
     height: float
 
 
-def whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> Rule:
+def whole_rule(law: DensityLaw, lam: float, top: float, log_error: float) -> Rule:
     """Return the law tilted by e^{lam L} as points, good for all |u| <= top, in balls.
 
     The rule is good up to about e^log_error.
     """
     span = law.span(lam, log_error)
-    strip = _strip(law, lam, top, log_error, span)
-    return law.rule(lam, top, log_error, list(span)) if strip is None else strip_rule(law, lam, top, strip)
+    smooth = law.strip_law()
+    strip = None if smooth is None else _strip(smooth, lam, top, log_error, span)
+    if smooth is None or strip is None:
+        return law.rule(lam, top, log_error, list(span))
+    return strip_rule(smooth, lam, top, strip)
 
 
 @lru_cache(maxsize=1024)
-def float_whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> FloatRule:
+def float_whole_rule(law: DensityLaw, lam: float, top: float, log_error: float) -> FloatRule:
     """Return the law tilted by e^{lam L} as points, good for all |u| <= top, in floats.
 
     The rule is good up to about e^log_error, and remembered.
     """
     span = law.span(lam, log_error)
-    strip = _strip(law, lam, top, log_error, span)
-    return float_rule(law, lam, top, log_error, span) if strip is None else float_strip_rule(law, lam, top, strip)
+    smooth = law.strip_law()
+    strip = None if smooth is None else _strip(smooth, lam, top, log_error, span)
+    if smooth is None or strip is None:
+        return float_rule(law, lam, top, log_error, span)
+    return float_strip_rule(smooth, lam, top, strip)
 
 
 # ---- Lemma T: an error for all |u| <= top
@@ -125,10 +131,8 @@ class _Along:
 def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[float, float]) -> Strip | None:
     """Choose the strip that takes the fewest points; None if panels take fewer.
 
-    Returns None also if the base pair offers no strip. The caller then uses panels.
+    The caller then uses panels.
     """
-    if len(law.signs) != 1 or law.base.growth(0.0, ON_FLOATS) is None:
-        return None
     highest = min(WIDEST_ANGLE / float(law.base.shift), math.sqrt(2 * abs(log_error)) + 4, SETTINGS.highest)
     heights = highest * TRIED_HEIGHTS
     sizes = _sizes(law, lam, top, span, heights)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
-from cumulant.losses.subsampled import sampled_loss
+from cumulant.losses.subsampled import enclosed_loss, sampled_loss
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre_balls
 
 NODES = 32
@@ -105,7 +106,7 @@ class Transform:
         """Return the lattice that holds all finite losses; None if there is none."""
         return None
 
-    def mixture(self) -> Mixed | None:
+    def density_law(self) -> DensityLaw | None:
         """Return the law by its density; None if it has none."""
         return None
 
@@ -240,60 +241,84 @@ class Rule:
             yield from ((-loss, weight) for loss, weight in zip(panel.losses, panel.minus, strict=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Mixed(Transform):
-    """A base pair on a sample: "remove", "add" or "symmetric", as in `Mixture`."""
+class DensityLaw(Transform, ABC):
+    """A law of the loss that has a density in a coordinate v, apart from a few atoms.
 
-    base: Base
-    rate: Fraction
-    direction: str
+    L = L(v) increases, and q is the density of v under Q. In the direction of sign 1 the loss L has the P-density q e^L,
+    in that of sign -1 the loss -L has the P-density q.
+    """
 
-    def mixture(self) -> Mixed:
+    __slots__ = ()
+
+    def density_law(self) -> DensityLaw:
         return self
 
-    @property
-    def whole(self) -> bool:
-        return self.direction != "symmetric"
+    def strip_law(self) -> Mixed | None:
+        """Return the law if equidistant points may serve (Lemma T); else None."""
+        return None
 
     @property
+    @abstractmethod
     def signs(self) -> tuple[int, ...]:
-        """1 if L with P-mass q0 w is a loss, -1 if -L with P-mass q0 is one."""
-        return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
+        """1 if L with the P-density q e^L is a loss, -1 if -L with the P-density q is one."""
 
-    def _floats(self) -> tuple[float, float, float]:
-        (t, of_t), (g, of_g) = self.base.shift.as_integer_ratio(), self.rate.as_integer_ratio()
-        return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
+    @property
+    @abstractmethod
+    def steepness(self) -> float:
+        """The largest slope of log(p/q) of the base pair in v."""
 
-    def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
-        """Return L at v and, by sign, log of the tilted density in v; in floats."""
-        t, g, kept = self._floats()
-        L = sampled_loss(t * v, g, kept)
-        log_q = self.base.log_density(v, np)
-        return L, {sign: log_q + (1 + lam) * L if sign > 0 else log_q - lam * L for sign in self.signs}
-
+    @abstractmethod
     def span(self, lam: float, log_error: float) -> tuple[float, float]:
         """Return the interval of v between which the rule runs; floats choose it."""
-        _, g, kept = self._floats()
-        return self.base.span(lam, g, kept, self.whole, log_error)
 
-    # ---- Lemma Q: one rule for all |u| <= top
+    @abstractmethod
+    def float_point(self, v: Array) -> tuple[Array, Array]:
+        """Return L and log q at v, in floats."""
 
+    @abstractmethod
+    def ball_point(self) -> Callable[[Any], tuple[Any, Any]]:
+        """Return the function that takes a ball v to L and log q."""
+
+    @abstractmethod
+    def enclosed_point(self, v: Enclosure) -> tuple[Enclosure, Enclosure]:
+        """Return L and log q at v, in enclosures."""
+
+    @abstractmethod
     def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
-        """Return log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| on the rectangle.
+        """Return log of a bound of |q e^{(1+z)L}| (sign 1) or |q e^{-zL}| on the rectangle.
 
         The bound holds for all |u| <= top; it is +inf where none is known, and the panel is then halved.
         """
-        t, g, kept = self._floats() if on is ON_FLOATS else map(on.number, (self.base.shift, self.rate, 1 - self.rate))
-        angle = t * height
-        left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
-        # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
-        most, least = on.log(kept + right), on.log(kept + left) + on.log(on.cos(angle / 2))
-        log_power = (lam + 1) * most if sign > 0 else -lam * least
-        # below pi/2 the argument of w grows with the angle and with e^x
-        slope = right * on.sin(angle) / (kept + right * on.cos(angle))
-        turn = on.where(angle <= 1.5, on.atan(slope), angle)
-        found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
-        return on.where(angle <= WIDEST_ANGLE, found, on.number(math.inf))
+
+    @abstractmethod
+    def largest_log(self, low: Any, high: Any, on: Any) -> Any:
+        """Bound |L| on every rectangle between low and high on which `log_majorant` is finite."""
+
+    @abstractmethod
+    def beyond(self, lam: Any, edges: list[float]) -> Any:
+        """Bound by how much the law beyond the edges changes M(lam + iu), as a ball."""
+
+    @abstractmethod
+    def tilted_atoms(self, lam: Any) -> list[tuple[Any, Any]]:
+        """Return the losses of positive probability with their tilted masses, as balls."""
+
+    @abstractmethod
+    def variation(self, lam: float, low: float, high: float) -> Any:
+        """Bound the total variation of the tilted densities on low <= v <= high (Lemma S3).
+
+        The densities are those of L and -L. The densities are not normalised.
+        """
+
+    @abstractmethod
+    def float_variation(self, lam: float, low: float, high: float) -> tuple[float, float]:
+        """Return log of that bound in floats, and the largest number that enters a logarithm of it."""
+
+    def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
+        """Return L at v and, by sign, log of the tilted density in v; in floats."""
+        L, log_q = self.float_point(v)
+        return L, {sign: log_q + (1 + lam) * L if sign > 0 else log_q - lam * L for sign in self.signs}
+
+    # ---- Lemma Q: one rule for all |u| <= top
 
     def panels(self, edges: list[float], lam: float, top: float, log_error: float, pieces: int = 1) -> Panels:
         """Choose panels: each piece is halved until the bound of its error is e^log_error.
@@ -342,15 +367,122 @@ class Mixed(Transform):
         panels = [self._panel(exact, top, *panel) for panel in chosen.listed()]
         return Rule(panels, self.tilted_atoms(exact), self.beyond(exact, edges) if beyond else arb(0))
 
+    def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
+        """Return one panel in balls with the error of Lemma Q."""
+        from flint import arb
+
+        a, b, q = arb(low), arb(high), arb(rho)
+        r, centre = (b - a) / 2, (a + b) / 2
+        half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
+        losses, plus, minus = [], [], []
+        point, forward, backward, power = self.ball_point(), 1 in self.signs, -1 in self.signs, 1 + lam
+        for node, weight in legendre(BALLS.precision()):
+            L, log_q = point(centre + r * node)
+            size = weight * r
+            losses.append(L)
+            if forward:
+                plus.append(size * (log_q + power * L).exp())
+            if backward:
+                minus.append(size * (log_q - lam * L).exp())
+        # Lemma Q: 8 r M rho^-2n / (1 - rho^-2)
+        share = 8 * r * q ** (-2 * NODES) / (1 - q**-2)
+        error = arb(0)
+        for sign in self.signs:
+            error += share * self.log_majorant(sign, lam, top, centre, half, height, ON_BALLS).exp()
+        # |L - c|^2 <= 2 R^2 + 2 c^2
+        most = self.largest_log(centre - half, centre + half, ON_BALLS)
+        return Panel(low, high, losses, plus, minus, error, error * (2 * most * most + 2))
+
+    @np.errstate(all="ignore")
+    def farthest(self, panels: Panels) -> Array:
+        """Return R >= |L| on the ellipse of each panel, in floats."""
+        r, middle = (panels.high - panels.low) / 2, (panels.low + panels.high) / 2
+        half = r * (panels.rho + 1 / panels.rho) / 2
+        return np.asarray(self.largest_log(middle - half, middle + half, ON_FLOATS))
+
+    def cells(self, lam: float, low: float, high: float) -> Array:
+        """Return the edges of cells of v on which the density of the loss hardly moves."""
+        count = math.ceil((high - low) / (SETTINGS.cell_width / max(1.0, self.steepness * (lam + 2) / 4)))
+        if count > SETTINGS.most_cells:
+            raise OverflowError("the density of one round takes too many cells")
+        return np.append(low + (high - low) * np.arange(count) / count, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed(DensityLaw):
+    """A base pair on a sample: "remove", "add" or "symmetric", as in `Mixture`."""
+
+    base: Base
+    rate: Fraction
+    direction: str
+
+    def strip_law(self) -> Mixed | None:
+        return self if len(self.signs) == 1 and self.base.growth(0.0, ON_FLOATS) is not None else None
+
+    @property
+    def whole(self) -> bool:
+        return self.direction != "symmetric"
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
+
+    @property
+    def steepness(self) -> float:
+        return float(self.base.shift)
+
+    def _floats(self) -> tuple[float, float, float]:
+        (t, of_t), (g, of_g) = self.base.shift.as_integer_ratio(), self.rate.as_integer_ratio()
+        return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
+
+    def _numbers(self, on: Any) -> tuple[Any, Any, Any]:
+        """Return t, g and 1 - g."""
+        if on is ON_FLOATS:
+            return self._floats()
+        return on.number(self.base.shift), on.number(self.rate), on.number(1 - self.rate)
+
+    def float_point(self, v: Array) -> tuple[Array, Array]:
+        t, g, kept = self._floats()
+        return sampled_loss(t * v, g, kept), self.base.log_density(v, np)
+
+    def ball_point(self) -> Callable[[Any], tuple[Any, Any]]:
+        t, g, density = BALLS.number(self.base.shift), BALLS.number(self.rate), self.base.density(ON_BALLS)
+        return lambda v: ((g * (t * v).expm1()).log1p(), density(v))
+
+    def enclosed_point(self, v: Enclosure) -> tuple[Enclosure, Enclosure]:
+        loss = enclosed_loss(v * BOUNDED.number(self.base.shift), self.rate)
+        return loss, self.base.log_density(v, BOUNDED)
+
+    def span(self, lam: float, log_error: float) -> tuple[float, float]:
+        _, g, kept = self._floats()
+        return self.base.span(lam, g, kept, self.whole, log_error)
+
+    def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
+        t, g, kept = self._numbers(on)
+        angle = t * height
+        left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
+        # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
+        most, least = on.log(kept + right), on.log(kept + left) + on.log(on.cos(angle / 2))
+        log_power = (lam + 1) * most if sign > 0 else -lam * least
+        # below pi/2 the argument of w grows with the angle and with e^x
+        slope = right * on.sin(angle) / (kept + right * on.cos(angle))
+        turn = on.where(angle <= 1.5, on.atan(slope), angle)
+        found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
+        return on.where(angle <= WIDEST_ANGLE, found, on.number(math.inf))
+
+    def largest_log(self, low: Any, high: Any, on: Any) -> Any:
+        # R >= |log|w|| + pi
+        t, g, kept = self._numbers(on)
+        right, left = on.log(kept + g * on.exp(t * high)), on.log(kept + g * on.exp(t * low))
+        return on.maximum(abs(right), abs(left + on.log(on.number(LEAST_COSINE)))) + 4
+
     def beyond(self, lam: Any, edges: list[float]) -> Any:
-        """Bound by how much the law beyond the edges changes M(lam + iu), as a ball."""
         from flint import arb
 
         found = [self.base.ends(lam, self.rate, (edges[0], edges[-1]), self.whole, sign) for sign in self.signs]
         return sum(found, start=arb(0))
 
     def tilted_atoms(self, lam: Any) -> list[tuple[Any, Any]]:
-        """Return the losses of positive probability with their tilted masses, as balls."""
         from flint import arb
 
         g, kept, tilted_atoms = BALLS.number(self.rate), BALLS.number(1 - self.rate), []
@@ -362,51 +494,9 @@ class Mixed(Transform):
             tilted_atoms.append((arb(0), kept * self.base.distance()))
         return tilted_atoms
 
-    def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
-        """Return one panel in balls with the error of Lemma Q."""
-        from flint import arb
-
-        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
-        a, b, q = arb(low), arb(high), arb(rho)
-        r, centre = (b - a) / 2, (a + b) / 2
-        half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
-        losses, plus, minus = [], [], []
-        density, forward, backward, power = self.base.density(ON_BALLS), 1 in self.signs, -1 in self.signs, 1 + lam
-        for node, weight in legendre(BALLS.precision()):
-            v = centre + r * node
-            L = (g * (t * v).expm1()).log1p()
-            size, log_q = weight * r, density(v)
-            losses.append(L)
-            if forward:
-                plus.append(size * (log_q + power * L).exp())
-            if backward:
-                minus.append(size * (log_q - lam * L).exp())
-        # Lemma Q: 8 r M rho^-2n / (1 - rho^-2)
-        share = 8 * r * q ** (-2 * NODES) / (1 - q**-2)
-        error = arb(0)
-        for sign in self.signs:
-            error += share * self.log_majorant(sign, lam, top, centre, half, height, ON_BALLS).exp()
-        # |L - c|^2 <= 2 R^2 + 2 c^2, R >= |log|w|| + pi
-        right, left = (kept + g * (t * (centre + half)).exp()).log(), (kept + g * (t * (centre - half)).exp()).log()
-        most = arb.max(abs(right), abs(left + arb(LEAST_COSINE).log())) + 4
-        return Panel(low, high, losses, plus, minus, error, error * (2 * most * most + 2))
-
-    @np.errstate(all="ignore")
-    def farthest(self, panels: Panels) -> Array:
-        """Return R >= |log w| on the ellipse of each panel, in floats."""
-        t, g, kept = self._floats()
-        r, middle = (panels.high - panels.low) / 2, (panels.low + panels.high) / 2
-        half = r * (panels.rho + 1 / panels.rho) / 2
-        right, left = (np.log(kept + g * np.exp(t * (middle + way * half))) for way in (1, -1))
-        return np.asarray(np.maximum(np.abs(right), np.abs(left + math.log(LEAST_COSINE))) + 4)
-
     # ---- Lemma S3: the largest density of the tilted loss
 
     def variation(self, lam: float, low: float, high: float) -> Any:
-        """Bound the total variation of the tilted densities of L and -L on low <= v <= high.
-
-        The densities are not normalised.
-        """
         from flint import arb
 
         t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
@@ -431,12 +521,21 @@ class Mixed(Transform):
             total += 2 * self.base.peaks(lam + 1 if sign > 0 else -lam) * largest.exp() / (g * t)
         return total
 
-    def cells(self, lam: float, low: float, high: float) -> Array:
-        """Return the edges of cells of v on which the density of the loss hardly moves."""
-        count = math.ceil((high - low) / (SETTINGS.cell_width / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
-        if count > SETTINGS.most_cells:
-            raise OverflowError("the density of one round takes too many cells")
-        return np.append(low + (high - low) * np.arange(count) / count, high)
+    def float_variation(self, lam: float, low: float, high: float) -> tuple[float, float]:
+        t, g, kept = self._floats()
+        edges = self.cells(lam, low, high)
+        x = t * edges
+        log_w = np.log(kept + g * np.exp(x))
+        middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2 * (1 + LOG_MARGIN)
+        log_q = self.base.log_top(middle, half, np.zeros_like(middle), ON_FLOATS)
+        sides = []
+        for sign in self.signs:
+            # f = q0 w^{p+1} / (g e^x t), p = lam + 1 or -lam; on a cell each factor at its larger end
+            power = lam + 2 if sign > 0 else 1 - lam
+            largest = float(np.max(log_q + power * (log_w[1:] if power >= 0 else log_w[:-1]) - x[:-1]))
+            sides.append(math.log(2 * self.base.peaks(lam + 1 if sign > 0 else -lam) / (g * t)) + largest)
+        size = (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max())
+        return float(np.logaddexp.reduce(sides)), size
 
 
 def legendre(bits: int) -> list[tuple[Any, Any]]:

@@ -17,7 +17,9 @@ import numpy as np
 
 from cumulant.curves.gaussian_replacement import ReplacementCurve
 from cumulant.losses.grid import Loss
+from cumulant.losses.replacement_transform import GaussianReplacementLaw
 from cumulant.losses.subsampled import sampled_loss
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Transform
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
@@ -93,6 +95,11 @@ class GaussianReplacementPair(Pair):
     def loss(self) -> Loss | None:
         offered = SETTINGS.smallest_distance < self.distance <= SETTINGS.largest_distance
         return ReplacementLoss(float(self.distance), float(self.rate), float(1 - self.rate)) if offered else None
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """Return the transform of the two laws; None on a further sample."""
+        offered = rate == 1 and self.rate < 1 and SLIGHTEST <= self.distance <= STRONGEST
+        return GaussianReplacementLaw(self.distance, self.rate) if offered else None
 
     def _log_profile(self, epsilons: Array) -> Array:
         if self.distance > SETTINGS.farthest_distance:

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from cumulant.curves.curve import Curve
+from cumulant.losses.atom_transform import point_transform
 from cumulant.losses.grid import Loss
 from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
@@ -27,6 +28,9 @@ CUT_MASS = Fraction(5e-324)
 
 MOST_TERMS = 4_000
 """Outputs up to which one round has a closed form; measured for Skellam noise, a second in balls."""
+
+MOST_ATOMS = 256
+"""Outputs up to which the pair offers a transform; measured: beyond it balls take a second and prove nothing."""
 
 
 class IntegerNoise(Protocol):
@@ -100,8 +104,15 @@ class NoiseReplacementPair(LossPair):
         return None if self.noise.log_masses(FLOATS) is None else LossPair.loss(self)
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """Return None: a transform has no place for the mass that is cut off."""
-        return None
+        """Return the transform of the outputs that were kept; None if they are too many.
+
+        The outputs that were cut off leak, and `exact_equal` returns what is then missing to 1. *Proof.* A leak of more than
+        they have, taken from where p = q, only tells more. Without a leak, as in `dominated`, all of them count as one output
+        with p = q: both tails are merged, and reflection swaps them, so the pair is a post-processing. QED
+        """
+        masses = self.noise.log_masses(FLOATS)
+        offered = rate == 1 and masses is not None and len(masses) <= MOST_ATOMS
+        return point_transform(self, rate, direction) if offered else None
 
     def _masses(self, on: Arithmetic) -> Array:
         found = self.noise.log_masses(on)

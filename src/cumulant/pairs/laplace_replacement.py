@@ -16,7 +16,9 @@ import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss
+from cumulant.losses.replacement_transform import LaplaceReplacementLaw
 from cumulant.losses.subsampled import sampled_loss
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import escalated
 from cumulant.pairs.finite_losses import LossPair
@@ -113,6 +115,11 @@ class LaplaceReplacementPair(Pair):
     def loss(self) -> Loss | None:
         found = LaplaceReplacementLoss(FLOATS.number(self.distance), float(self.rate), float(1 - self.rate))
         return found if found.shift > SMALLEST_LOSS and SMALLEST_LOSS < found.top <= LARGEST_LOSS else None
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """Return the transform of the two laws; None on a further sample."""
+        offered = rate == 1 and self.rate < 1 and SLIGHTEST <= self.distance <= STRONGEST
+        return LaplaceReplacementLaw(self.distance, self.rate) if offered else None
 
     def _log_profile(self, epsilons: Array) -> Array:
         c, g, kept = FLOATS.number(self.distance), float(self.rate), float(1 - self.rate)

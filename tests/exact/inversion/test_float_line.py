@@ -74,7 +74,7 @@ def test_sines_and_angles_are_within_the_model() -> None:
 @pytest.mark.parametrize(("run", "delta"), RUNS[:3], ids=str)
 def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression, delta: str) -> None:
     where, choice, found = built(run, delta)
-    law, u = where.round_types[0][0].mixture(), found.frequencies
+    law, u = where.round_types[0][0].density_law(), found.frequencies
     assert law is not None
     goal = -choice.decay_exponent - 30
     edges, top = list(law.span(choice.lam, goal)), float(u[-1]) * (1 + 1e-9)
@@ -117,7 +117,7 @@ def test_nothing_is_louder_than_what_is_claimed(run: cm.Expression, delta: str) 
 def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows whose spread, left out part or error is forgotten claim silence where a dense scan is louder."""
     where, choice, _ = built(*RUNS[0])
-    law, times = where.round_types[0][0].mixture(), where.round_types[0][1]
+    law, times = where.round_types[0][0].density_law(), where.round_types[0][1]
     assert law is not None
     one = float_decay.Round.prepare(law, times, choice.lam, choice.decay_exponent)
     window = float_decay._build_window(one, choice.lam, 40.0, choice.decay_exponent, 0.1)
@@ -406,7 +406,7 @@ def test_kinds_that_are_lost_in_a_sum_are_told(monkeypatch: pytest.MonkeyPatch) 
         def __init__(self, size: float) -> None:
             self.size = size
 
-        def mixture(self) -> Any:
+        def density_law(self) -> Any:
             return self
 
         def leak(self) -> Any:

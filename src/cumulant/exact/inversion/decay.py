@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.exact.inversion.settings import DECAY
-from cumulant.losses.transform import Mixed, Rule
+from cumulant.losses.transform import DensityLaw, Rule
 from cumulant.numerics.arithmetic import BALLS, Array
 
 
@@ -48,7 +48,7 @@ class TiltedType:
     times: int
     mass: Any
     log_mass: float
-    law: Mixed | None = None
+    law: DensityLaw | None = None
     atoms: Rule | None = None
 
 
@@ -294,7 +294,7 @@ class Profile:
         return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
-def tilted_profile(round_type: TiltedType, law: Mixed, lam: float, exponent: float) -> Profile:
+def tilted_profile(round_type: TiltedType, law: DensityLaw, lam: float, exponent: float) -> Profile:
     """Return the tilted law of one round type on a grid, in floats."""
     low, high = law.span(lam, round_type.log_mass - exponent - math.log(round_type.times) - 6)
     v = np.linspace(low, high, DECAY.profile_points)

@@ -26,7 +26,7 @@ from cumulant.exact.inversion.decay import (
 from cumulant.exact.inversion.settings import DECAY
 from cumulant.losses.float_rule import FloatRule, Total, float_rule, float_variation, total
 from cumulant.losses.strip_rule import float_whole_rule
-from cumulant.losses.transform import Mixed
+from cumulant.losses.transform import DensityLaw
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import U
 
@@ -52,7 +52,7 @@ _SCALE = 8 * U
 class Round:
     """One round type at the order lam in floats: its law, count, M(lam), and Lemma S3 window."""
 
-    law: Mixed
+    law: DensityLaw
     times: int
     rule: FloatRule
     whole: Total
@@ -60,7 +60,7 @@ class Round:
     window: tuple[float, float]
 
     @classmethod
-    def prepare(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
+    def prepare(cls, law: DensityLaw, times: int, lam: float, exponent: float) -> Round:
         """Prepare a round type for this order; types with nearby counts share the remembered work."""
         return cls(law, times, *_prepare(law, next_power_of_two(times), lam, exponent))
 
@@ -89,7 +89,7 @@ def next_power_of_two(times: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _prepare(
-    law: Mixed, times: int, lam: float, exponent: float
+    law: DensityLaw, times: int, lam: float, exponent: float
 ) -> tuple[FloatRule, Total, Profile, tuple[float, float]]:
     """Return rule, mass, profile and Lemma S3 window for up to this many rounds."""
     goal = -exponent - math.log(times) - 6
@@ -180,7 +180,7 @@ def rounded_up_frequency(top: float) -> float:
     return float(2.0 ** (math.ceil(4 * math.log2(top) + _MARGIN) / 4))
 
 
-def _jumps(law: Mixed, lam: float) -> float:
+def _jumps(law: DensityLaw, lam: float) -> float:
     """Return the tilted mass of losses with positive probability, in floats."""
     with BALLS.at(64):
         return sum(float(mass.mid()) for _, mass in law.tilted_atoms(BALLS.number(lam)))

@@ -27,7 +27,7 @@ from cumulant.exact.rounds import RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, TestFunction, theorem_b_constants
 from cumulant.losses.float_rule import FloatRule, total
 from cumulant.losses.strip_rule import float_whole_rule
-from cumulant.losses.transform import Mixed
+from cumulant.losses.transform import DensityLaw
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, U, raised
 
@@ -87,7 +87,7 @@ class Tilted:
 
 
 @lru_cache(maxsize=512)
-def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
+def _tilted(law: DensityLaw, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
     """Return one round type at the first frequencies, and its number of nodes.
 
     It is remembered, because it does not depend on the number of rounds.
@@ -98,10 +98,12 @@ def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count:
     return tilted(rule, step * np.arange(count + 1)), rule.size
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
     """Return log phi at the frequencies from phi - 1 = E[e^{iuL} - 1] under the tilted law.
 
-    The parts -2 sin^2(uL/2) and sin(uL) do not cancel.
+    The parts -2 sin^2(uL/2) and sin(uL) do not cancel. Where phi is 0 in floats its error
+    bound is +inf, and the caller gives up.
     """
     whole = total(rule.weights)
     weights, losses = rule.weights.mid, rule.losses.mid
@@ -217,7 +219,10 @@ def float_spectrum(
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
         Round.prepare(
-            _mixture(each), times * fewest, lam, choice.decay_exponent + math.log(next_power_of_two(-(-most // fewest)))
+            _density_law(each),
+            times * fewest,
+            lam,
+            choice.decay_exponent + math.log(next_power_of_two(-(-most // fewest))),
         )
         for each, times in round_types
         if each.square is None
@@ -266,9 +271,9 @@ def float_spectrum(
     )
 
 
-def _mixture(each: Any) -> Any:
+def _density_law(each: Any) -> Any:
     """Return the density of a round type; raise DecayNotProved if its law has none."""
-    law = each.mixture()
+    law = each.density_law()
     if law is None:
         raise DecayNotProved("a law without a density does not decay")
     return law

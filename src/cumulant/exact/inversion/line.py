@@ -140,12 +140,12 @@ def tilted_type(each: Transform, times: int, choice: Choice) -> TiltedType:
     mass, atoms = _mass(each, choice.lam, -choice.decay_exponent - math.log(times) - 6)
     if not (mass.is_finite() and mass > 0):
         raise DecayNotProved("the transform of one round is not finite")
-    return TiltedType(times, mass, float(mass.log().mid()), each.mixture(), atoms)
+    return TiltedType(times, mass, float(mass.log().mid()), each.density_law(), atoms)
 
 
 def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | None]:
     """Return M(lam) as a ball at a real order, and the atoms if the law has no density."""
-    law = each.mixture()
+    law = each.density_law()
     rule = each.atoms(lam, log_error) if law is None else whole_rule(law, lam, 0.0, log_error)
     if rule is None:
         raise DecayNotProved("a law without density and without atoms has no line")

@@ -214,7 +214,7 @@ def _skips_guess(side: Side, effort: Effort) -> bool:
 
 def _has_atoms_only(side: Side) -> bool:
     """Return True if every round type has atoms only."""
-    return all(each.mixture() is None for each, _ in side.round_types)
+    return all(each.density_law() is None for each, _ in side.round_types)
 
 
 # ---- what balls prove

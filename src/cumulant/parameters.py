@@ -7,7 +7,7 @@ calibrations may solve for and the values that the laws in the tests draw.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import MISSING, InitVar, dataclass, field, fields, make_dataclass
+from dataclasses import MISSING, InitVar, dataclass, field, fields, make_dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, dataclass_transform
 
 from cumulant.domains import Domain, Exact, ExactTuple, Less, Number, Several
@@ -61,6 +61,8 @@ class Declaration:
     attribute: str
     free: bool
     kw_only: bool
+    kept_default: Any
+    """The default as it is kept: a number is exact."""
 
     @property
     def annotation(self) -> str:
@@ -69,8 +71,8 @@ class Declaration:
         return f"{self.kind.accepted} | None" if optional else self.kind.accepted
 
     def check(self, value: Any) -> Any:
-        """Return the value as it is kept; None stays None where it is the default."""
-        return None if value is None and self.default is None else self.kind.check(self.argument, value)
+        """Return the value as it is kept; a default was checked when it was declared."""
+        return self.kept_default if value is self.default else self.kind.check(self.argument, value)
 
 
 def parameter(
@@ -83,7 +85,8 @@ def parameter(
     it is said. Facts that choose a theorem, such as a dimension, are not free.
     """
     varied = isinstance(kind, Domain | Several) and default is not None if free is None else free
-    return Declaration(kind, default, alias, "", varied, kw_only)
+    kept = kind.check("default", default) if isinstance(kind, Domain) and isinstance(default, int) else default
+    return Declaration(kind, default, alias, "", varied, kw_only, kept)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter, field))
@@ -94,7 +97,7 @@ def declared(cls: C) -> C:
     """
     given: Any = cls
     found = {
-        name: Declaration(each.kind, each.default, each.argument or name, name, each.free, each.kw_only)
+        name: replace(each, argument=each.argument or name, attribute=name)
         for name, each in vars(cls).items()
         if isinstance(each, Declaration)
     }
@@ -177,12 +180,12 @@ class Declared:
         """Check every parameter, then keep them all."""
         if given:
             raw = self._prepare(dict(zip(self.arguments_given, given, strict=True)))
-            checked = {name: each.check(raw[name]) for name, each in self.parameters.items() if each.free}
+            checked = {}
+            for name, each in self.parameters.items():
+                checked[name] = each.check(raw[name])
+                object.__setattr__(self, each.attribute, checked[name])
             for constraint in self.joint:
                 constraint.check(checked)
-            for name, each in self.parameters.items():
-                value = checked[name] if each.free else each.check(raw[name])
-                object.__setattr__(self, each.attribute, value)
         self._validate()
 
     @classmethod

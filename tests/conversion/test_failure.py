@@ -3,8 +3,9 @@
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.answer import answer, rounds_of
+from cumulant.accounting.answer import answer
 from cumulant.accounting.question import Question
+from cumulant.accounting.rounds import rounds_of
 from cumulant.conversion.failure import Failure, Reason
 from cumulant.domains import Exact
 

@@ -63,11 +63,11 @@ def test_directions_that_do_not_match_are_not_composed() -> None:
 
 def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
     silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
-    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).row == "poisson"
-    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).row == "profile"
-    assert Rounds((one(GAUSSIAN, WHOLE),)).row == "profile"
-    assert Rounds(((silent, 1),)).row == "best"
-    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).row == "mixed"
+    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).bound_name("line") == "poisson"
+    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).bound_name("line") == "profile"
+    assert Rounds((one(GAUSSIAN, WHOLE),)).bound_name("line") == "profile"
+    assert Rounds(((silent, 1),)).bound_name("line") == "best"
+    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).bound_name("line") == "mixed"
 
 
 def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:

@@ -27,6 +27,7 @@ from cumulant.accounting.dominating_runs import (
 from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
 from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
+from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.weaker_run import announced_run, shorter_runs
 from cumulant.conversion import array_answers, renyi_to_dp
@@ -468,13 +469,6 @@ def _by_composition(run: RunRecord, question: Question) -> Answer:
 
 
 # ---- the exact layer
-
-
-def rounds_of(run: RunRecord) -> tuple[Rounds | None, Failure | None]:
-    """Return the rounds that the exact layer composes, or None and the reason."""
-    from cumulant.accounting.rounds import rounds
-
-    return run.remembered(rounds)
 
 
 def has_closed_form(run: RunRecord) -> bool:

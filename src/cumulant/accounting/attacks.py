@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from cumulant.accounting import answer
-from cumulant.accounting.answer import rounds_of
 from cumulant.accounting.choices import Method
 from cumulant.accounting.dominating_runs import dominating_runs
 from cumulant.accounting.question import (
@@ -29,6 +28,7 @@ from cumulant.accounting.question import (
     checked,
     rows,
 )
+from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.accounting.weaker_run import announced_run
 from cumulant.conversion import attacks, renyi_to_dp, tradeoff

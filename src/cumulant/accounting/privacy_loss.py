@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from cumulant.accounting import answer
-from cumulant.accounting.answer import below_zero, rounds_of
+from cumulant.accounting.answer import below_zero
 from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
+from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion import array_answers
 from cumulant.domains import ANY_EPSILON, DELTA, PROBABILITY, Exact, Number, one_of

@@ -66,6 +66,8 @@ class Question:
     value: Exact = _NOTHING
     prove: bool = False
     """Whether balls must answer, however long they take."""
+    two_sided: bool = False
+    """True if the exact layer takes part."""
 
     @classmethod
     def parse_query(
@@ -86,7 +88,8 @@ class Question:
             raise InputError(
                 f"prove={shown(prove)} must be True or False: whether balls must answer, however long they take"
             )
-        if prove and not two_sided_method(method, bound, conversion):
+        two_sided = two_sided_method(method, bound, conversion)
+        if prove and not two_sided:
             raise InputError(
                 'prove=True is about the exact layer, which method="best" and "exact" ask; a curve is proved anyway'
             )
@@ -96,9 +99,9 @@ class Question:
                 raise InputError(f"method={method!r} takes no bound and no conversion")
             return cls(method, bound, conversion, fine, "", "", asked)
         by = "rdp" if method == "best" else method
-        if two_sided_method(method, bound, conversion):
+        if two_sided:
             by, row = "rdp", bound if method == "exact" else None
-            return cls(method, bound, conversion, fine, *rows(by, row, None), asked, prove=prove)
+            return cls(method, bound, conversion, fine, *rows(by, row, None), asked, prove=prove, two_sided=True)
         return cls(method, bound, conversion, fine, *rows(by, bound, conversion), asked)
 
     def at(self, value: Exact) -> Question:
@@ -109,11 +112,6 @@ class Question:
     def query(self) -> Query:
         """Return the given number as the engines ask for it."""
         return Query("delta" if self.asked == "delta" else "epsilon", self.value)
-
-    @property
-    def two_sided(self) -> bool:
-        """Return True if the exact layer takes part."""
-        return two_sided_method(self.method, self.bound, self.conversion)
 
     @property
     def cone(self) -> bool:

@@ -20,7 +20,19 @@ Replaced = Callable[[Component, Pair], Round | None]
 """Returns the round that replaces that of a component with this pair; None if the component is taken as it is."""
 
 
-def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, Failure | None]:
+Found = tuple[Rounds | None, Failure | None]
+"""All rounds of a run, or None and what stands in the way."""
+
+
+def rounds_of(run: RunRecord) -> Found:
+    """Return the rounds that the exact layer composes, or None and the reason; they are described once."""
+    if "rounds" not in run.known:
+        run.known["rounds"] = rounds(run)
+    found: Found = run.known["rounds"]
+    return found
+
+
+def rounds(run: RunRecord, replaced: Replaced | None = None) -> Found:
     """Return all rounds of the run, or None and what stands in the way; `replaced` may put others in their place."""
     alone = run.parts[0] if len(run.parts) == 1 and replaced is None and not run.parts[0].witnesses else None
     if alone is not None and (only := _closed_round(alone)) is not None:

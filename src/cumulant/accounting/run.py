@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import row as bound_row
@@ -22,10 +22,6 @@ from cumulant.sampling.scheme import Scheme
 if TYPE_CHECKING:
     from cumulant.exact.shuffled_batches import Batches
     from cumulant.exact.witnesses import Neighbours
-
-
-T = TypeVar("T")
-"""The type of what is remembered about a run."""
 
 
 class Described(Protocol):
@@ -151,7 +147,8 @@ class RunRecord:
     relation: Relation
     source: object
     """The expression that was asked about."""
-    _known: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Facts about the run that were found once, by name; the record never changes."""
 
     @property
     def text(self) -> str:
@@ -214,13 +211,6 @@ class RunRecord:
             if part.scheme is not None and part.scheme.announced:
                 return True
         return False
-
-    def remembered(self, describe: Callable[[RunRecord], T]) -> T:
-        """Return what this function says about the run, found once; the record never changes."""
-        if describe not in self._known:
-            self._known[describe] = describe(self)
-        found: T = self._known[describe]
-        return found
 
     def curve(self, bound: str = "best") -> Curve:
         """The sum of the curves of all parts, each amplified by this bound."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, rounds_of, weaker_answer
+from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, weaker_answer
 from cumulant.accounting.answer import delta as delta_of
 from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
 from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
@@ -19,6 +19,7 @@ from cumulant.accounting.question import (
     GUIDE,
     Question,
 )
+from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.text import RIGOUR
 from cumulant.conversion import renyi_to_dp
 from cumulant.conversion.attacks import distance_is_at_most

@@ -33,8 +33,12 @@ def question() -> Iterator[None]:
     if _learnt.get() is not None:
         yield
         return
-    with _learning({}), np.errstate(all="ignore"):
-        yield
+    token = _learnt.set({})
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _learnt.reset(token)
 
 
 @contextmanager
@@ -43,13 +47,7 @@ def user_code() -> Iterator[None]:
 
     The code may change something before it asks.
     """
-    with _learning(None):
-        yield
-
-
-@contextmanager
-def _learning(memory: dict[Hashable, Any] | None) -> Iterator[None]:
-    token = _learnt.set(memory)
+    token = _learnt.set(None)
     try:
         yield
     finally:

@@ -2,13 +2,13 @@
 
 d is the privacy profile of the mechanism. For a sample without replacement that is Lemma 3 at every epsilon. For a Poisson
 sample it is the direction in which the record is removed, which is the larger one of a symmetric pair, and d covers both
-orders of the pair. Floats search for the root; balls prove both ends.
+orders of the pair. Balls find the root and prove both ends.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +22,7 @@ from cumulant.exact.witnesses import PAIR
 from cumulant.losses.subsampled import unsampled_ball
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
-from cumulant.numerics.search import falling_root
+from cumulant.numerics.search import invert_falling
 from cumulant.pairs.pair import Pair
 
 ROUTE = "closed form"
@@ -42,14 +42,8 @@ class ClosedFormSettings:
     comparison_bits: tuple[int, ...] = (128, 512, 2048)
     """Precisions that are tried until a comparison is decided, in bits; profiles raise them if digits cancel; by hand."""
 
-    close: float = 2.0**-51
-    """Relative width of the bracket at which bisection ends; derived: two units in the last place."""
-
-    first_step: float = 2.0**-18
-    """Relative distance of the first loss beside the guess; chosen by hand: floats know the root to more digits."""
-
     smallest_loss: float = 1e-310
-    """Smallest loss of the search in floats; derived: near the smallest float."""
+    """Smallest loss that is tried; derived: near the smallest float."""
 
     largest_loss: float = 2.0**60
     """Largest loss whose e^e0 is asked for as a ball; chosen by hand."""
@@ -181,7 +175,9 @@ def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
     _, high = _bracket(pair, rate, delta)
     if high is None:
         return math.inf
-    with BALLS.at(256):
+    if rate == 1:
+        return rounded_up(Fraction(high))
+    with BALLS.at(BITS):
         end = _amplified_loss(high, rate)
         return rounded_up(max(at_least(end.upper()), Fraction(0))) if end.is_finite() else math.inf
 
@@ -189,9 +185,9 @@ def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
 def single_lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float | None:
     """Return an epsilon that this delta provably needs, rounded down; None if none is proved."""
     low, _ = _bracket(pair, rate, delta)
-    if low is None:
-        return None
-    with BALLS.at(256):
+    if low is None or rate == 1:
+        return None if low is None else rounded_down(Fraction(low))
+    with BALLS.at(BITS):
         end = _amplified_loss(low, rate)
         return rounded_down(max(-at_least(-end.lower()), Fraction(0))) if end.is_finite() else None
 
@@ -202,67 +198,32 @@ def _amplified_loss(e0: float, rate: Fraction) -> Scalar:
 
 
 def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None, float | None]:
-    """Return a base loss proved too small and one proved sufficient, as close as floats are.
+    """Return a base loss proved too small and one proved sufficient, neighbouring floats if balls decide.
 
     Returns None for an end not proved.
     """
-    is_sufficient = partial(_is_sufficient, pair, rate, delta)
-    at_zero = is_sufficient(0.0)
-    if at_zero:
+    excess = partial(_log_excess, pair, rate, delta)
+    at_zero, _ = excess(0.0)
+    if at_zero is False:
         return None, 0.0
-    low, high = (0.0 if at_zero is False else None), None
-    asked = rounded_down(delta / rate)
-    guess = falling_root(
-        pair.log_profile,
-        math.log(asked) if asked > 0 else -math.inf,
-        CLOSED_FORM.smallest_loss,
-        CLOSED_FORM.largest_loss,
-    )
-    for e0 in _losses_around(guess):
-        verdict = is_sufficient(e0)
-        if verdict is True and (high is None or e0 < high):
-            high = e0
-        if verdict is False and (low is None or e0 > low):
-            low = e0
-        if high is not None and low is not None and low > 0:
-            break
-    while low is not None and high is not None and high - low > CLOSED_FORM.close * high:
-        middle = math.sqrt(low) * math.sqrt(high) if high > 2 * low > 0 else (low + high) / 2
-        verdict = is_sufficient(middle) if low < middle < high else None
-        if verdict is None:
-            break
-        low, high = (low, middle) if verdict else (middle, high)
-    return low, high
+    low, high = invert_falling(excess, 1.0, CLOSED_FORM.smallest_loss, CLOSED_FORM.largest_loss)
+    return (0.0 if low is None and at_zero else low), high
 
 
-def _losses_around(start: float) -> Iterator[float]:
-    """Yield losses around a guess, in both directions, with growing distance."""
-    yield start
-    step = CLOSED_FORM.first_step
-    while step < 2**12:
-        factor = 1 + step if step < 1 else 2.0 ** min(step, 1000.0)
-        if start * factor <= CLOSED_FORM.largest_loss:
-            yield start * factor
-        yield start / factor
-        step *= 16 if step < 1 else 4
-
-
-def _is_sufficient(pair: Pair, rate: Fraction, delta: Fraction, loss: float) -> bool | None:
-    """Return True if g d(e0) <= delta is proved, False if refuted.
+def _log_excess(pair: Pair, rate: Fraction, delta: Fraction, loss: float) -> tuple[bool | None, float]:
+    """Return True if g d(e0) > delta is proved, False if g d(e0) <= delta is, and about log(g d(e0) / delta).
 
     Returns None if no tried precision decides.
     """
     e0 = Fraction(loss)
     if e0 == 0 and (distance := pair.total_variation()) is not None:  # balls never decide that two fractions are equal
-        return rate * distance <= delta
+        return rate * distance > delta, math.nan
     for bits in CLOSED_FORM.comparison_bits:
         with BALLS.at(bits):
             try:
                 value, asked = BALLS.number(rate) * pair.profile(e0, BALLS), BALLS.number(delta)
             except CertificateError:
-                return None
-            if value <= asked:
-                return True
-            if value > asked:
-                return False
-    return None
+                return None, math.nan
+            if (above := bool(value > asked)) or value <= asked:
+                return above, float((value / asked).log().mid())
+    return None, math.nan

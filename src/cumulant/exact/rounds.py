@@ -166,11 +166,6 @@ class Round:
         return (None, None) if transform is None or not transform.leak().is_zero() else (self.steps[0], transform)
 
     @property
-    def row(self) -> str:
-        """Return the bound that its steps sharpen."""
-        return self.scheme.sharpened
-
-    @property
     def triples(self) -> Fraction | None:
         """Return the rate at which it is a triple of neighbouring laws; None if that is not claimed."""
         return self.scheme.triples()
@@ -225,23 +220,18 @@ class Rounds:
         """Return True if the law of some round was estimated, so that no answer is proved."""
         return any(one.pair.estimated for one, _ in self.parts)
 
-    @property
-    def row(self) -> str:
-        """Return the bound that the compositions sharpen.
+    def bound_name(self, way: str) -> str:
+        """Return the name of the bound that an answer by this route cites.
 
-        It is that of the samples, or the profile if nothing is sampled.
+        It is the theorem of the route, or what the compositions sharpen: the bound of the samples, else the profile.
         """
         rows = set()
         for one, _ in self.parts:
             if not one.whole:
-                rows.add(one.row)
-        return rows.pop() if len(rows) == 1 else "mixed" if rows else "profile"
-
-    def bound_name(self, way: str) -> str:
-        """Return the name of the bound that an answer by this route cites."""
-        if way in _THEOREMS and (way == "cone" or not all(one.whole for one, _ in self.parts)):
+                rows.add(one.scheme.sharpened)
+        if way in _THEOREMS and (way == "cone" or rows):
             return _THEOREMS[way]
-        return self.row
+        return rows.pop() if len(rows) == 1 else "mixed" if rows else "profile"
 
     @property
     def aligned(self) -> bool:

@@ -206,20 +206,17 @@ class Gaussian(Mechanism):
 
     def clipped_form(self) -> str:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
-        plain = self.geometry == "diameter" and self.relation.clipping != 1 and self._square() == 1
-        if not plain or self.averaged_over != 1:
+        plain = self.geometry == "diameter" and self.relation.clipping != 1 and self.averaged_over == 1
+        if not plain or self.sensitivity != 1 or self.squared_sensitivity is not None:
             return ""
         return str(Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE))
-
-    def _square(self) -> Fraction:
-        """Return the square of the sensitivity, exactly."""
-        return self.sensitivity**2 if self.squared_sensitivity is None else self.squared_sensitivity
 
     def _squared_shift(self) -> Fraction | None:
         """Return the squared shift; None if it is infinite: without noise nothing is private."""
         if self.silent:
             return Fraction(0)
-        return self._square() / (self.sigma * self.averaged_over) ** 2 if self.sigma else None
+        square = self.sensitivity**2 if self.squared_sensitivity is None else self.squared_sensitivity
+        return square / (self.sigma * self.averaged_over) ** 2 if self.sigma else None
 
     @property
     def silent(self) -> bool:

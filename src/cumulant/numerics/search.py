@@ -48,6 +48,18 @@ class SearchSettings:
     subdivision: int = 128
     """Points of one subdivision; 128^-4 of the first interval's logarithm is left."""
 
+    first_step: float = 7.0
+    """Relative distance of the first argument beside a guess of which nothing is known; later ones grow like squares."""
+
+    growth: float = 256.0
+    """Factor by which small distances from a guess grow."""
+
+    largest_step: float = 2.0**64
+    """Relative distance of the last arguments away from a guess."""
+
+    neighbour: float = 2.0**-52
+    """Relative width of a bracket whose ends are neighbouring floats, or nearly so."""
+
 
 SETTINGS = SearchSettings()
 """The settings in force; a test may replace them."""
@@ -154,6 +166,82 @@ def falling_root(function: Callable[[Array], Array], value: float, low: float, h
         right = int(np.argmax(np.append(function(nodes) <= value, True)))
         low, high = float(nodes[max(right - 1, 0)]), float(nodes[min(right, nodes.size - 1)])
     return math.sqrt(low) * math.sqrt(high)
+
+
+Excess = Callable[[float], tuple[bool | None, float]]
+"""Says if a function is proved positive (True) or not positive (False), and about its value; None if neither is proved."""
+
+
+def invert_falling(
+    excess: Excess, start: float, smallest: float, largest: float, step: float = SETTINGS.first_step
+) -> tuple[float | None, float | None]:
+    """Return neighbouring floats between which a falling function changes its sign.
+
+    Its argument is positive. The function is proved positive at the first and not positive at the second; if they are no
+    neighbours, nothing is proved between them. Returns None for an end that is not proved. `step` is the relative distance of
+    the first argument that is tried beside the start.
+
+    >>> invert_falling(lambda x: (x < 3, 3 - x), 1.0, 1e-300, 1e300)
+    (2.9999999999999996, 3.0)
+    """
+    low: float | None
+    high: float | None
+    ends: dict[bool, tuple[float, float]] = {}
+    undecided: list[float] = []
+    x = start
+    while len(ends) < 2:
+        positive, value = excess(x)
+        if positive is None:
+            undecided.append(x)
+        else:
+            ends[positive] = x, value
+        if x in (smallest, largest):
+            break
+        x = min(max(x / (1 + step) if False in ends else x * (1 + step), smallest), largest)
+        step = min(step * SETTINGS.growth if step < 1 else (1 + step) ** 2, SETTINGS.largest_step)
+    if len(ends) == 2 and not undecided:
+        low, high, between = _secants(excess, ends[True], ends[False])
+        undecided = [] if between is None else [between]
+    else:
+        low, high = (ends[side][0] if side in ends else None for side in (True, False))
+    if undecided and low is not None:
+        low, _ = bisect(lambda x: not excess(x)[0], low, min(undecided), part=SETTINGS.neighbour)
+    if undecided and high is not None:
+        _, high = bisect(lambda x: excess(x)[0] is False, max(undecided), high, part=SETTINGS.neighbour)
+    return low, high
+
+
+def _secants(
+    excess: Excess, left: tuple[float, float], right: tuple[float, float]
+) -> tuple[float, float, float | None]:
+    """Return neighbouring floats around the root between two points, by the Illinois rule.
+
+    The points are given with their values. The third number is a point between them at which nothing is proved, so that the
+    search ended there; None if there is none.
+    """
+    (low, at_low), (high, at_high) = left, right
+    same = tried = 0
+    width = high - low
+    while math.nextafter(low, high) < high:
+        fall, tried = at_low - at_high, tried + 1
+        slow = tried % 3 == 0 and high - low > width / 2  # secants did not halve the bracket
+        width = high - low if tried % 3 == 0 else width
+        if slow or not 0 < fall < math.inf:
+            x = math.sqrt(low) * math.sqrt(high) if high > 2 * low else (low + high) / 2
+        else:
+            x = low + (high - low) * (at_low / fall)
+        x = min(max(x, math.nextafter(low, high)), math.nextafter(high, low))
+        positive, value = excess(x)
+        if positive is None:
+            return low, high, x
+        # Without halving the value of an end that stays, secants would close in from one side only.
+        if positive:
+            low, at_low, same = x, value, max(same, 0) + 1
+            at_high = at_high / 2 if same > 1 else at_high
+        else:
+            high, at_high, same = x, value, min(same, 0) - 1
+            at_low = at_low / 2 if same < -1 else at_low
+    return low, high, None
 
 
 def bisect_rows(holds: Callable[[Array], Array], low: Array, high: Array, halvings: int) -> Array:

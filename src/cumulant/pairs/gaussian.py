@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,15 @@ from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.worst_triples import BINS, Masses, Triple, products
+
+_NONNEGATIVE_PART = np.frompyfunc(methodcaller("nonnegative_part"), 1, 1)
+"""The part of each ball that is not negative; convention: a profile is never negative."""
+
+_ERF = np.frompyfunc(methodcaller("erf"), 1, 1)
+"""The error function of each ball; convention."""
+
+_ERFC = np.frompyfunc(methodcaller("erfc"), 1, 1)
+"""The complementary error function of each ball; convention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +266,7 @@ class GaussianPair(Pair):
             eps, t = on.asarray(epsilons), on.number(self.shift)
             return np.asarray(_cdf(t / 2 - eps / t, on) - on.exp(eps) * _cdf(-t / 2 - eps / t, on))
 
-        return np.asarray(escalated(evaluate, on, np.frompyfunc(lambda v: v.nonnegative_part(), 1, 1), negligible=4096))
+        return np.asarray(escalated(evaluate, on, _NONNEGATIVE_PART, negligible=4096))
 
     def _scale(self) -> float:
         # every quantity here grows with the shift, so a shift below the smallest float may be replaced by it
@@ -297,14 +307,12 @@ class NearGaussianPair(GaussianPair):
 
 def _erf(x: Array, on: Arithmetic) -> Array:
     """Return 2 Phi(x) - 1 = erf(x / sqrt 2) in balls."""
-    root = on.number(2).sqrt()
-    return np.asarray(np.frompyfunc(lambda v: (v / root).erf(), 1, 1)(x))
+    return np.asarray(_ERF(x / on.number(2).sqrt()))
 
 
 def _cdf(x: Array, on: Arithmetic) -> Array:
     """Return Phi(x) = erfc(-x / sqrt 2) / 2 in balls."""
-    root = on.number(2).sqrt()
-    return np.asarray(np.frompyfunc(lambda v: (-v / root).erfc() / 2, 1, 1)(x))
+    return np.asarray(_ERFC(-x / on.number(2).sqrt()) / 2)
 
 
 def _mode(power: Array, centre: Array, t: float, steps: int = 100) -> tuple[Array, Array]:

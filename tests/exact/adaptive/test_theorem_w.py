@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.answer import rounds_of
+from cumulant.accounting.rounds import rounds_of
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w
 from cumulant.exact.adaptive.constraints import LaplaceConstraint, scaled_f

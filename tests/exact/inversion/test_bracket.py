@@ -4,18 +4,14 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import flint
 import pytest
 
 import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.conversion.query import Query
 from cumulant.exact.inversion import solver
-from cumulant.exact.inversion.bracket import (
-    largest_refuted_epsilon,
-    locate_minimum,
-    refine_root,
-    smallest_proved_epsilon,
-)
+from cumulant.exact.inversion.bracket import locate_minimum, prove_epsilon
 from cumulant.exact.inversion.choose import sides
 from cumulant.numerics.arithmetic import BALLS
 
@@ -34,31 +30,30 @@ def stopping(epsilon: Any) -> Any:
 def test_an_end_beside_the_largest_loss_is_found(start: float, delta: str) -> None:
     with BALLS.at(192):
         asked = BALLS.number(Fraction(delta))
-        found = refine_root(stopping, start, asked, LAM)
         truth = LARGEST + math.log1p(-float(Fraction(delta)) / 0.21)
-        upper = smallest_proved_epsilon(lambda e: stopping(e) <= asked, found, LAM, 1e-9)
-        lower = largest_refuted_epsilon(lambda e: stopping(e) > asked, found, 1e-9)
+        upper, lower = (prove_epsilon(stopping, asked, start, upper) for upper in (True, False))
         assert upper is not None
         assert lower is not None
         assert truth * (1 - 1e-13) <= lower <= upper <= truth * (1 + 1e-13)
+        assert upper == math.nextafter(lower, 1)
 
 
 def test_what_is_never_small_enough_is_not_found() -> None:
     with BALLS.at(128):
-        found = refine_root(lambda e: BALLS.number(1), 1.0, BALLS.number(Fraction(1, 2)), 1.0)
-        assert smallest_proved_epsilon(lambda e: False, found, 1.0, 1e-9) is None
-        assert math.isnan(refine_root(stopping, math.nan, BALLS.number(Fraction(1, 2)), 1.0))
+        half = BALLS.number(Fraction(1, 2))
+        assert prove_epsilon(lambda e: BALLS.number(1), half, 1.0) is None
+        assert prove_epsilon(lambda e: BALLS.number(Fraction(1, 4)), half, 1.0, upper=False) is None
+        assert prove_epsilon(lambda e: BALLS.number(Fraction(1, 4)), half, 0.0) == 0.0
+        assert prove_epsilon(lambda e: BALLS.number(math.nan), half, 1.0) is None
 
 
-def test_steps_that_grow_are_taken_back() -> None:
-    """A ball that says enough only from some place on, and not enough only up to another."""
+def test_a_wide_ball_proves_less() -> None:
+    """A ball of radius 1/4 around 2 - epsilon is at most 1 from 1.25 on, and more than 1 up to 0.75."""
     with BALLS.at(128):
-        upper = smallest_proved_epsilon(lambda e: bool(e >= BALLS.number(1.00007)), 1.0, 1.0, 1e-4)
-        lower = largest_refuted_epsilon(lambda e: bool(e <= BALLS.number(0.8)), 1.0, 1e-4)
-        assert upper is not None
-        assert lower is not None
-        assert 1.00007 <= upper <= 1.00008
-        assert 0.79999 <= lower <= 0.8
+        wide = flint.arb(0, 0.25)
+        upper, lower = (prove_epsilon(lambda e: 2 - e + wide, BALLS.number(1), 1.0, upper) for upper in (True, False))
+        assert upper == pytest.approx(1.25, rel=1e-9)
+        assert lower == pytest.approx(0.75, rel=1e-9)
 
 
 @pytest.mark.parametrize("start", [1e-3, 0.2, 1.7, 400.0])

@@ -11,84 +11,27 @@ from typing import Any
 
 from cumulant.exact.inversion.settings import SEARCH
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.search import invert_falling
 
 
-def refine_root(bound: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
-    """Return about the epsilon at which the bound on delta equals `asked`, by balls.
+def prove_epsilon(bound: Callable[[Any], Any], asked: Any, start: float, upper: bool = True) -> float | None:
+    """Return the smallest float at which balls prove that a bound on delta is at most `asked`.
 
-    Balls are asked because floats may have no digits left. Nothing is proved here. Returns NaN if none is found.
-
-    Secants run between an epsilon seen too small and one seen too large; if they do not meet, as at the largest loss, halving
-    finishes.
+    From below it is the largest float at which they prove that the bound is larger. Floats may have no digits left, so that
+    balls are followed too. Returns None if nothing is proved.
     """
-    epsilon, before, slope = start, (math.nan, math.nan), -lam
-    low, high = 0.0, math.inf
-    for tried in range(SEARCH.secants + SEARCH.halvings):
-        if not math.isfinite(epsilon):
-            return math.nan
-        part = bound(BALLS.number(epsilon)) / asked
-        if not (part.is_finite() and part > 0):  # from below, images are more than what is left: nothing to follow
-            return low or start
-        off = float(part.log().mid())
-        low, high = (epsilon, high) if off > 0 else (low, epsilon)
-        if epsilon != before[0] and math.isfinite(before[1]) and off != before[1]:
-            slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
-        before = epsilon, off
-        after = max(epsilon - off / slope, 0.0)
-        if abs(after - epsilon) <= 4e-16 * epsilon or high - low <= SEARCH.close * low:
-            break
-        inside = low < after < high and tried < SEARCH.secants
-        epsilon = after if inside or high == math.inf else (low + high) / 2
-    return epsilon
 
+    def excess(epsilon: float) -> tuple[bool, float]:
+        value = bound(BALLS.number(epsilon))
+        part = value / asked
+        followed = part.is_finite() and part > 0  # from below, images may be more than what is left: nothing to follow
+        return not value <= asked if upper else bool(value > asked), float(part.log().mid()) if followed else math.nan
 
-def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:
-    """Return the smallest tried float >= start at which `holds` is proved.
-
-    Returns None after 40 tries, or once a relative step exceeds both 1e-3 and the accuracy; the caller then uses the grid.
-    """
-    if start <= 0:
-        return 0.0 if holds(BALLS.number(0)) else smallest_proved_epsilon(holds, 1e-12 / lam, lam, accuracy)
-    step = 2.0**-50
-    before = epsilon = start
-    for _ in range(SEARCH.tries):
-        if holds(BALLS.number(epsilon)):
-            return _bisect_back(holds, epsilon, before, accuracy)
-        before, epsilon, step = epsilon, start + max(step * start, math.ulp(start)), 4 * step
-        if step > max(accuracy, 1e-3):
-            break
-    return None
-
-
-def largest_refuted_epsilon(holds: Callable[[Any], bool], start: float, accuracy: float) -> float | None:
-    """Return the largest tried float <= start at which `holds` is proved.
-
-    Returns 0 if even 0 is reached.
-
-    Returns None after 40 tries.
-    """
-    step = 2.0**-50
-    before = epsilon = start
-    for _ in range(SEARCH.tries):
-        if epsilon <= 0:
-            return 0.0
-        if holds(BALLS.number(epsilon)):
-            return _bisect_back(holds, epsilon, before, accuracy)
-        before, epsilon, step = epsilon, start - max(step * start, math.ulp(start)), 4 * step
-        if step > 1:
-            break
-    return None
-
-
-def _bisect_back(holds: Callable[[Any], bool], shown: float, other: float, accuracy: float) -> float:
-    """Return `shown` moved by halves towards `other` until both are near.
-
-    Growing steps overshoot.
-    """
-    while abs(shown - other) > SEARCH.near_share * accuracy * shown:
-        middle = (shown + other) / 2
-        shown, other = (middle, other) if holds(BALLS.number(middle)) else (shown, middle)
-    return shown
+    if start <= 0 and upper and not excess(0.0)[0]:
+        return 0.0
+    guess, step = (start, SEARCH.first_step) if start > 0 else (1.0, 1.0)
+    low, high = invert_falling(excess, guess, SEARCH.smallest, SEARCH.largest, step)
+    return high if upper else low
 
 
 def locate_minimum(value: Callable[[Any], Any], start: float) -> float:

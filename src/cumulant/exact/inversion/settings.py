@@ -192,20 +192,17 @@ class DecaySettings:
 class SearchSettings:
     """Constants of the searches for an epsilon that balls prove."""
 
-    tries: int = 40
-    """Growing steps from a guess before the search gives up; derived: 4^40 exceeds every distance."""
+    smallest: float = 1e-300
+    """Smallest epsilon that is tried; derived: near the smallest float."""
 
-    secants: int = 12
-    """Secant steps before halving begins; chosen by hand."""
+    largest: float = 2.0**60
+    """Largest epsilon that is tried; chosen by hand."""
 
-    halvings: int = 40
-    """Halvings after the secants; derived: 2^-40 of a bracket is near a float's last digit."""
+    first_step: float = 2.0**-48
+    """Relative distance of the first epsilon beside the guess; derived: floats know it to some units in the last place."""
 
-    close: float = 2.0**-51
-    """Relative width of a bracket that counts as one number; derived: two units in the last place."""
-
-    near_share: float = 1 / 16
-    """Part of the accuracy to which the proved end is moved back; chosen by hand."""
+    widest: float = 1e-3
+    """Part of epsilon that the radius of a ball may cost; with more the caller uses the grid; chosen by hand."""
 
     flat: float = 1e-5
     """Relative width at which the search for a minimum ends; derived: below it balls change by 1e-10 only."""

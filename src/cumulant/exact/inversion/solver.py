@@ -8,7 +8,7 @@ None means that the line has no answer, or none within the work limit; the calle
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,7 @@ from typing import Any
 
 from cumulant.conversion.query import Query
 from cumulant.exact.grid.fft import Terms
-from cumulant.exact.inversion.bracket import (
-    largest_refuted_epsilon,
-    locate_minimum,
-    refine_root,
-    smallest_proved_epsilon,
-)
+from cumulant.exact.inversion.bracket import locate_minimum, prove_epsilon
 from cumulant.exact.inversion.choose import (
     Side,
     best_value,
@@ -39,7 +34,7 @@ from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.directions import proves_no_more
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Choice, Line, build_line
-from cumulant.exact.inversion.settings import LINE
+from cumulant.exact.inversion.settings import LINE, SEARCH
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B, TestFunction
 from cumulant.numerics.arithmetic import BALLS
@@ -356,32 +351,21 @@ def _invert_delta(
 
     Returns None if none is proved.
     """
-    choice, asked = line.choice, BALLS.number(delta)
-    bound: Callable[[Any], Any] = partial(line.upper, test=test, gap=gap)
-    if math.isfinite(start):
-        start = refine_root(bound, start, asked, choice.lam)
-    if (
-        test is THEOREM_B
-        and choice.decay_exponent - choice.image_exponent > LINE.most_cancelled_gap
-        and math.isfinite(start)
-    ):
-        # Floats lose the digits that cancel, and with them the best gap: any gap is valid, a poor one costs accuracy.
-        gap = BALLS.number(locate_minimum(partial(line.upper, BALLS.number(start), test), float(gap)))
-        bound = partial(line.upper, test=test, gap=gap)
-        start = refine_root(bound, start, asked, choice.lam)
-    if not upper and math.isfinite(start):
-        bound = line.lower
-        start = refine_root(bound, start, asked, choice.lam)
     if not math.isfinite(start):
         return None
-    if upper:
-        value = smallest_proved_epsilon(lambda e: bound(e) <= asked, start, choice.lam, accuracy)
-    else:
-        value = largest_refuted_epsilon(lambda e: bound(e) > asked, start, accuracy)
+    choice, asked = line.choice, BALLS.number(delta)
+    if test is THEOREM_B and choice.decay_exponent - choice.image_exponent > LINE.most_cancelled_gap:
+        # Floats lose the digits that cancel, and with them the best gap: any gap is valid, a poor one costs accuracy.
+        near = prove_epsilon(partial(line.upper, test=test, gap=gap), asked, start)
+        start = start if near is None else near
+        gap = BALLS.number(locate_minimum(partial(line.upper, BALLS.number(start), test), float(gap)))
+    value = prove_epsilon(partial(line.upper, test=test, gap=gap) if upper else line.lower, asked, start, upper)
     if value is None:
         return None
     radius = float(line.bound(BALLS.number(value), test, gap).rad())
     slope = abs(line.floats(test).log_value(value)[1]) * math.exp(log_target)
+    if slope > 0 and radius / slope > max(accuracy, SEARCH.widest) * value > 0:
+        return None
     return _proved_end(line, value, radius / slope if slope > 0 else math.inf)
 
 

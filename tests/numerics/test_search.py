@@ -1,0 +1,66 @@
+"""Root finders: neighbouring floats around a root, few evaluations, and honest ends where nothing is proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from cumulant.numerics.search import invert_falling
+
+
+@pytest.mark.parametrize("root", [1e-200, 3e-7, 0.5, 1.0, math.pi, 700.0, 1e12])
+@pytest.mark.parametrize(
+    "shape", [lambda x, r: r - x, lambda x, r: math.log(r / x), lambda x, r: math.atan(r - x) ** 3]
+)
+def test_the_ends_are_neighbouring_floats_around_the_root(root: float, shape: Callable[[float, float], float]) -> None:
+    asked = []
+
+    def excess(x: float) -> tuple[bool, float]:
+        asked.append(x)
+        return x < root, shape(x, root)
+
+    low, high = invert_falling(excess, 1.0, 1e-310, 2.0**60)
+    assert high == root
+    assert low == math.nextafter(root, 0.0)
+    assert len(asked) <= 300
+
+
+def test_a_smooth_function_takes_few_evaluations() -> None:
+    asked = []
+
+    def excess(x: float) -> tuple[bool, float]:
+        asked.append(x)
+        return x * x < 2, math.log(2 / (x * x))
+
+    low, high = invert_falling(excess, 1.0, 1e-310, 2.0**60)
+    assert low is not None
+    assert high is not None
+    assert low * low < 2 <= high * high
+    assert len(asked) <= 14
+
+
+def test_ends_close_in_on_a_gap_in_which_nothing_is_proved() -> None:
+    def excess(x: float) -> tuple[bool | None, float]:
+        return (None, math.nan) if 2 < x < 5 else (x <= 2, 3 - x)
+
+    low, high = invert_falling(excess, 1.0, 1e-310, 2.0**60)
+    assert low is not None
+    assert high is not None
+    assert 2 * (1 - 1e-15) < low <= 2
+    assert 5 <= high < 5 * (1 + 1e-15)
+
+
+def test_an_end_that_is_nowhere_proved_is_none() -> None:
+    low, high = invert_falling(lambda x: (True if x < 3 else None, 1.0), 1.0, 1e-310, 2.0**60)
+    assert high is None
+    assert low is not None
+    assert 3 * (1 - 1e-15) < low < 3
+    assert invert_falling(lambda x: (False, -1.0), 1.0, 1e-310, 2.0**60) == (None, 1e-310)
+    assert invert_falling(lambda x: (None, 0.0), 1.0, 1e-310, 2.0**60) == (None, None)
+
+
+def test_values_that_are_infinite_are_halved() -> None:
+    low, high = invert_falling(lambda x: (x < 0.5, 0.5 - x if x < 0.5 else -math.inf), 1.0, 1e-310, 2.0**60)
+    assert (low, high) == (math.nextafter(0.5, 0.0), 0.5)

@@ -105,6 +105,62 @@ def test_a_smaller_epsilon_is_not_confirmed(folder: Path, tmp_path: Path) -> Non
     assert not verified(place).check.holds
 
 
+CLAIMED = "Gaussian(sigma=4) * 10"  # 3.7472 at 1e-6: one Gaussian of sigma 4 / sqrt(10)
+
+
+@pytest.mark.parametrize(("claim", "verdict", "code"), [("3", "false", 1), ("5", "holds", 0)])
+def test_a_claim_is_judged_and_kept(
+    claim: str, verdict: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "review"
+    line = ["archive", CLAIMED, "--delta", "1e-6", "--claim", claim, "--out", str(place), "--no-plot"]
+    assert answer(line) == code
+    assert f"Claim        ε = {claim} {'is ' if code else ''}{verdict}" in capsys.readouterr().out
+    stored = json.loads((place / "claim.json").read_text())
+    assert (stored["verdict"], stored["claimed"], stored["run"]) == (verdict, float(claim), CLAIMED)
+    assert (place / "statement.txt").read_text().startswith(f"{verdict.capitalize()}: ({claim}, 1e-06)")
+    assert f"cumulant check '{CLAIMED}' --epsilon {claim}.0 --delta 1e-6" in (place / "again.sh").read_text()
+    found = verified(place)
+    assert found.holds
+    assert found.claim is not None
+    assert found.claim.verdict == verdict
+    assert answer(["verify", str(place)]) == 0
+    assert f"ε = {claim} {'is ' if code else ''}{verdict}" in capsys.readouterr().out
+    assert answer(["verify", str(place), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["claim"]["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("verdict", "holds"), ("claimed", 5.0), ("run", "PureDP(1)"), ("delta", 1.0)]
+)
+def test_a_forged_verdict_is_found_behind_repaired_digests(name: str, value: object, tmp_path: Path) -> None:
+    from hashlib import sha256
+
+    place = tmp_path / "review"
+    cm.archive(CLAIMED, place, delta="1e-6", claim=3, plot=False)
+    forged = json.loads((place / "claim.json").read_text()) | {name: value}
+    (place / "claim.json").write_text(json.dumps(forged))
+    contents = json.loads((place / "contents.json").read_text())
+    contents["claim.json"] = sha256((place / "claim.json").read_bytes()).hexdigest()
+    (place / "contents.json").write_text(json.dumps(contents))
+    found = verified(place)
+    assert not found.holds
+    assert "claim.json" in found.changed
+
+
+def test_a_claim_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(cm.InputError, match="add delta="):
+        cm.archive(CLAIMED, tmp_path / "x", epsilon=1, claim=3, plot=False)
+    with pytest.raises(cm.InputError, match="epsilon=-1"):
+        cm.archive(CLAIMED, tmp_path / "x", delta="1e-6", claim=-1, plot=False)
+    cm.archive(CLAIMED, tmp_path / "y", delta="1e-6", claim=3, plot=False)
+    for text in ("[]", "{}", "no", '{"claimed": true}', '{"claimed": "3"}'):
+        (tmp_path / "y" / "claim.json").write_text(text)
+        with pytest.raises(cm.InputError, match="is no claim"):
+            verified(tmp_path / "y")
+    assert not (tmp_path / "x").exists()
+
+
 def test_refusals(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in (
         (["archive", "PureDP(1)", "--delta", "0", "--out", str(folder)], "is there already and not empty"),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cumulant.accounting import text as statement
+from cumulant.accounting.check import Check
 from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
@@ -31,8 +32,9 @@ from cumulant.notation import parse
 from cumulant.output import sync_folder, write_output
 from cumulant.plotting.sheet import picture
 
-GUARANTEE, STATEMENT, VERSIONS, AGAIN, CONTENTS = (
+GUARANTEE, CLAIM, STATEMENT, VERSIONS, AGAIN, CONTENTS = (
     "guarantee.json",
+    "claim.json",
     "statement.txt",
     "versions.json",
     "again.sh",
@@ -56,6 +58,8 @@ class Verified:
     changed: tuple[str, ...]
     release: str = ""
     """The release that wrote it, if it is another one: its words were not compared with those of this release."""
+    claim: Check | None = None
+    """The claim that the archive judges, judged again; None if it has none."""
 
     @property
     def holds(self) -> bool:
@@ -69,6 +73,7 @@ def archive(
     *,
     delta: Number | None = None,
     epsilon: Number | None = None,
+    claim: Number | None = None,
     method: Method = DEFAULT_METHOD,
     accuracy: Number = DEFAULT_ACCURACY,
     plot: bool = True,
@@ -79,7 +84,8 @@ def archive(
 
     The folder holds the statement in words, the guarantee as JSON, a picture with its numbers (`plot=False` leaves it out), the
     versions of what computed it, a command that proves it again, and the SHA-256 of each file. `cumulant verify DIR`, or
-    `cumulant.archives.verified`, reads it.
+    `cumulant.archives.verified`, reads it. `claim` is an epsilon of somebody else at `delta`: the folder then also holds the
+    verdict about it, as JSON and in the statement.
 
     >>> import cumulant as cm, tempfile, os
     >>> folder = tempfile.mkdtemp() + "/pure"
@@ -99,14 +105,19 @@ def archive(
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"out={shown(str(out))} is there already and not empty; name a new folder")
+    if claim is not None and delta is None:
+        raise InputError("claim=… is an epsilon at a delta; add delta=…")
     found = described.guarantee(delta=delta, epsilon=epsilon, method=method, accuracy=accuracy)
+    judged = None if claim is None or delta is None else described.check(epsilon=claim, delta=delta, accuracy=accuracy)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _new_folder(folder) as part:
             write_output(part / GUARANTEE, found.to_json() + "\n")
-            write_output(part / STATEMENT, found.explain() + "\n")
+            if judged is not None:
+                write_output(part / CLAIM, judged.to_json() + "\n")
+            write_output(part / STATEMENT, _statement(found, judged))
             write_output(part / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
-            write_output(part / AGAIN, _proof_script(found, method))
+            write_output(part / AGAIN, _proof_script(found, method, judged))
             if plot:
                 given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
                 picture(described, given, "all", part / "plot.png")
@@ -166,10 +177,41 @@ def verified(folder: str | Path) -> Verified:
     changed = (here | listed.keys()) - same
     release = json.loads(text).get("cumulant")
     ours = release == version("cumulant")
-    expected = {STATEMENT: found.explain() + "\n", AGAIN: _proof_script(found, found.method)} if ours else {}
+    judged = _judged_again(place / CLAIM, found) if CLAIM in here else None
+    if judged is not None and judged[1] is False:
+        changed.add(CLAIM)
+    claim = None if judged is None else judged[0]
+    expected = {STATEMENT: _statement(found, claim), AGAIN: _proof_script(found, found.method, claim)} if ours else {}
     changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
     other = "" if ours else str(release)
-    return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other)
+    return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other, claim)
+
+
+def _judged_again(file: Path, found: Guarantee) -> tuple[Check, bool]:
+    """Judge the stored claim again, about the run and at the delta of the guarantee; False if the file says otherwise."""
+    question = found.proof.question
+    try:
+        stored: Any = json.loads(_text(file))
+        claimed = stored["claimed"]
+        if found.asked != "delta" or isinstance(claimed, bool) or not isinstance(claimed, int | float):
+            raise ValueError("its claim is no epsilon at a delta")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{file} is no claim ({error}); give a folder that cumulant archive wrote") from error
+    judged = parse(found.run).check(epsilon=claimed, delta=question.value, accuracy=question.accuracy)
+    same = ("verdict", "claimed", "delta", "relation", "run")
+    return judged, all(stored.get(name) == judged.to_dict()[name] for name in same)
+
+
+def _statement(found: Guarantee, claim: Check | None) -> str:
+    """Return the words of an archive: those of the guarantee, after the verdict about a claim."""
+    verdict = "" if claim is None else " ".join(describe_claim(claim)) + "\n\n"
+    return f"{verdict}{found.explain()}\n"
+
+
+def describe_claim(claim: Check) -> list[str]:
+    """Describe the verdict about a claim, and its reason, in sentences."""
+    numbers = (claim.claimed, claim.delta, claim.epsilon, claim.lower)
+    return list(statement.verdict(claim.verdict, *numbers, claim.witness, claim.rigour))
 
 
 def describe_result(found: Verified) -> list[str]:
@@ -181,6 +223,8 @@ def describe_result(found: Verified) -> list[str]:
         told.insert(0, "Every file is as it was written.")
     if found.release:
         told.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
+    if found.claim is not None:
+        told[:0] = describe_claim(found.claim)
     return told
 
 
@@ -212,7 +256,7 @@ def _versions() -> dict[str, str]:
     return known
 
 
-def _proof_script(found: Guarantee, method: str) -> str:
+def _proof_script(found: Guarantee, method: str, claim: Check | None = None) -> str:
     """Return a script that proves the stored guarantee again, and asks the question anew."""
     question = found.proof.question
     ask = shlex.join(
@@ -229,4 +273,8 @@ def _proof_script(found: Guarantee, method: str) -> str:
         ]
     )
     said = "# Proves the guarantee in this folder again, then asks the same question anew."
-    return f'#!/bin/sh\n{said}\ncumulant verify "$(dirname "$0")"\n{ask}\n'
+    judge = ""
+    if claim is not None:
+        given = ["--epsilon", repr(claim.claimed), "--delta", question.value.text, "--accuracy", question.accuracy.text]
+        judge = shlex.join(["cumulant", "check", found.run, *given]) + "\n"
+    return f'#!/bin/sh\n{said}\ncumulant verify "$(dirname "$0")"\n{ask}\n{judge}'

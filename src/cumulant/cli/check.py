@@ -32,6 +32,9 @@ def archive(
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder.")],
     delta: Annotated[str | None, typer.Option(help="A probability, to state epsilon at; or give --epsilon.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="A number >= 0, to state delta at; or give --delta.")] = None,
+    claim: Annotated[
+        str | None, typer.Option(help="Judge this claimed epsilon at --delta, and keep the verdict.")
+    ] = None,
     method: Method = DEFAULT_METHOD,
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     no_plot: Annotated[bool, typer.Option("--no-plot", help="Leave the picture out; it needs cumulant[plot].")] = False,
@@ -44,11 +47,15 @@ def archive(
 
     `cumulant verify DIR` reads the folder: it evaluates the guarantee again and says which files were changed since.
 
+    With --claim the folder has a verdict too. Exit codes are then 0 holds, 1 false, 4 open.
+
     \b
     Examples:
       cumulant archive "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * 1000" --delta 1e-6 --out release-1
       cumulant verify release-1
+      cumulant archive "Gaussian(sigma=4) * 10" --delta 1e-6 --claim 3 --out review-1
     """
+    from cumulant.archives import CLAIM
     from cumulant.archives import archive as archived
     from cumulant.cli import answer
 
@@ -57,16 +64,35 @@ def archive(
         out,
         delta=delta,
         epsilon=epsilon,
+        claim=claim,
         method=as_method(method),
         accuracy=accuracy,
         plot=not no_plot,
     )
+    judged = None if claim is None else json.loads((out / CLAIM).read_text(encoding="utf-8"))
     if quiet:
-        typer.echo(answer.bare_number(found.epsilon if found.asked == "delta" else found.delta))
+        number = answer.bare_number(found.epsilon if found.asked == "delta" else found.delta)
+        typer.echo(number if judged is None else judged["verdict"])
+    elif as_json:
+        typer.echo(found.to_json() if judged is None else json.dumps({**found.to_dict(), "claim": judged}))
     else:
-        typer.echo(found.to_json()) if as_json else print_card(answer.answer_card(found))
+        card = answer.answer_card(found)
+        if judged is not None:
+            card.rows.insert(0, ("Claim", _claim_words(judged)))
+        print_card(card)
+    if not quiet:
         typer.echo(f"{out}: check it again by: cumulant verify {out}", err=True)
+    if judged is not None:
+        return _CODES[judged["verdict"]]
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
+
+
+def _claim_words(judged: dict[str, Any]) -> str:
+    """Return the verdict about a claim in a few words."""
+    from cumulant.accounting.numbers import rounded_down
+
+    needed = f": at least {rounded_down(judged['lower'])} is needed" if judged["verdict"] == "false" else ""
+    return f"ε = {judged['claimed']:.15g} {'is ' if judged['verdict'] != 'holds' else ''}{judged['verdict']}{needed}"
 
 
 _WORDS = {True: "confirmed", False: "not confirmed"}
@@ -210,7 +236,9 @@ def _confirmation_card(
     value, at = (found.epsilon, found.delta) if found.asked == "delta" else (found.delta, found.epsilon)
     said = "Confirmed" if confirmed else "Not confirmed"
     card = Card(f"{said}: {sign} = {rounded_up(value, 17)}   at {given} = {rounded_up(at, 17)}")
-    if checked.holds:
+    if checked.holds and changed:
+        card.verdict = "files were changed since they were written"
+    elif checked.holds:
         card.verdict = (
             "by an independent computation at higher precision"
             if checked.independent
@@ -237,9 +265,12 @@ def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> 
         typer.echo(_WORDS[found.holds])
     elif as_json:
         fields = _fields(found.guarantee, found.check, found.lower)
-        typer.echo(json.dumps(fields | {"changed": list(found.changed)}))
+        judged = {} if found.claim is None else {"claim": found.claim.to_dict()}
+        typer.echo(json.dumps(fields | {"changed": list(found.changed)} | judged))
     else:
         card = _confirmation_card(found.guarantee, found.check, found.lower, found.holds, tuple(found.changed))
+        if found.claim is not None:
+            card.rows.insert(0, ("Claim", _claim_words(found.claim.to_dict())))
         print_card(card)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*describe_result(found))}")

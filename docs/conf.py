@@ -6,28 +6,17 @@ works on GitHub and on the site alike. Formulas are TeX between dollars; `mathml
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tomllib
 from pathlib import Path
+
+from cumulant.cli.version import version_stamp
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "extensions"))
 
 
-def version_stamp() -> str:
-    """Return the version and, in a checkout of a version that is not released, its commit."""
-    number = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    if f"## [{number}] - unreleased" not in (HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8"):
-        return str(number)
-    found = subprocess.run(
-        ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return f"{number}+g{found.stdout.strip()}" if found.returncode == 0 else str(number)
-
-
 project = "cumulant"
-release = version = version_stamp()
+release = version = version_stamp()  # with the commit while it is unreleased
 author = "the cumulant developers"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "mathml", "page_map", "reference_pages"]
 

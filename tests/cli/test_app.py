@@ -56,7 +56,8 @@ def test_every_command_has_help_examples_json_and_quiet(name: str, capsys: pytes
     assert "--json" in told
     assert "--quiet" in told
     assert "-h" in told
-    examples = re.findall(r"^ *cumulant (.*)$", told.split("Example")[1], re.MULTILINE)
+    folded = re.sub(r" \\\n *|\n +(?=@ )", " ", told.split("Example")[1])
+    examples = re.findall(r"^ *cumulant (.*)$", folded, re.MULTILINE)
     assert any(each.startswith(name) for each in examples), told
     options = {option for each in COMMANDS.values() for parameter in each.params for option in parameter.opts}
     for each in examples:

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from cumulant.cli.card import MOST_COLUMNS
 from cumulant.cli.failures import ExitCode, report_failure, run_guarded
+from cumulant.cli.help_page import HelpCommand, write_folded
 
 # --quiet for commands that do something and find no number: they say nothing, and the exit code is the answer.
 
@@ -110,6 +111,10 @@ class Commands(TyperGroup):
             self.commands[cmd_name] = load_command(cmd_name)
         return self.commands[cmd_name]
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the text of the help, with examples that fit the terminal."""
+        write_folded(super().format_help_text, self, ctx, formatter)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in panels: Ask, Train, Review, Budget, Paper."""
         for panel in dict.fromkeys(listed.panel for listed in COMMANDS.values()):
@@ -144,7 +149,7 @@ def load_ledger_command(name: str) -> Any:
 
 def _single_command(name: str, function: Callable[..., Any]) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    single.command(name)(function)
+    single.command(name, cls=HelpCommand)(function)
     return typer.main.get_command(single)
 
 
@@ -165,9 +170,9 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from cumulant.cli.version import version_stamp
 
-        typer.echo(f"cumulant {version('cumulant')}")
+        typer.echo(f"cumulant {version_stamp()}")
         raise typer.Exit
 
 

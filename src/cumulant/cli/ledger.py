@@ -163,7 +163,9 @@ def create(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Open an account. Its policy can never be changed. The first account makes the ledger.
+    """Open an account.
+
+    Its policy can never be changed. The first account makes the ledger.
 
     \b
     Examples:
@@ -238,7 +240,9 @@ def freeze(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Refuse everything but the end of holds, until the account is thawed.
+    """Refuse everything until the account is thawed.
+
+    Holds can still be ended.
 
     \b
     Example:
@@ -285,7 +289,9 @@ def close(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Refuse everything but the end of holds, for good.
+    """Refuse everything, for good.
+
+    Holds can still be ended.
 
     \b
     Example:
@@ -307,7 +313,9 @@ def reprice(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Enter the lower prices that this version of the library proves for what was spent.
+    """Enter lower charges that this version proves.
+
+    They concern what was spent before.
 
     \b
     Example:
@@ -332,7 +340,7 @@ def upgrade(
     group: GroupFiles = False,
     as_json: Json = False,
 ) -> None:
-    """Make the tables of a ledger, or bring them to the version of this library.
+    """Make or update the tables of a ledger.
 
     This happens under the lock. Roles get their rights.
 
@@ -374,7 +382,9 @@ def spend(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Charge a run before it touches the data; publish after this has answered.
+    """Charge a run before it touches the data.
+
+    Publish after this has answered.
 
     Exit code 3: refused, nothing was written.
 
@@ -438,7 +448,9 @@ def settle(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Charge what ran of a hold and free the rest; publish after this has answered.
+    """Charge what ran of a hold and free the rest.
+
+    Publish after this has answered.
 
     \b
     Examples:
@@ -466,7 +478,9 @@ def release(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Free a hold of which nothing was seen, on the record. If anything was, settle what ran.
+    """Free a hold of which nothing was seen.
+
+    The release is on the record. If anything was seen, settle what ran.
 
     \b
     Example:
@@ -500,7 +514,7 @@ def status(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Show budgets, what is spent and held, and how many runs still fit.
+    """Show what is spent and held, and what still fits.
 
     \b
     Examples:
@@ -545,7 +559,7 @@ def history(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Show the entries of an account, in order, printed as they are read.
+    """Show the entries of an account, in order.
 
     \b
     Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -59,3 +60,29 @@ def test_what_is_typed_says_so() -> None:
         for need in extras[extra]:
             name = re.split(r"[\[>=<]", need)[0]
             assert any(re.split(r"[\[>=<]", each)[0] == name for each in extras["dev"]), need
+
+
+def test_a_release_gets_the_address_of_its_repository() -> None:
+    """A fork has another address, so the tree has none; the workflow writes it before it builds."""
+    links = runpy.run_path(str(ROOT / "packaging" / "release_links.py"))
+    project = tomllib.loads(links["with_urls"](text("pyproject.toml"), "https://example.org/a/b", "v1"))["project"]
+    assert "urls" not in PROJECT
+    assert project["urls"]["Homepage"] == "https://example.org/a/b"
+    assert project["urls"]["Security"] == "https://example.org/a/b/security/advisories/new"
+    assert project["scripts"] == PROJECT["scripts"]
+    readme = links["with_absolute_links"](text("README.md"), "https://example.org/a/b", "v1")
+    assert "(https://example.org/a/b/blob/v1/docs/which-sampler.md)" in readme
+    assert "](https://example.org/a/b/raw/v1/docs/figures/interval.png)" in readme
+    assert all(target.startswith(("https://", "#")) for target in re.findall(r"\]\(([^)]+)\)", readme))
+    assert "packaging/release_links.py" in text(".github/workflows/release.yml")
+
+
+def test_recipes_are_of_this_release() -> None:
+    recipe = text("packaging/conda/meta.yaml")
+    assert f'version = "{VERSION}"' in recipe
+    for need in PROJECT["dependencies"]:
+        assert f"    - {re.split('[>=<]', need)[0]}\n" in recipe
+    assert PROJECT["requires-python"] == ">=3.11"
+    assert recipe.count("python >=3.11") == 2
+    assert "bookworm" in text("Dockerfile")  # Debian 12 has Python 3.11
+    assert "python:3.11" in text(".devcontainer/devcontainer.json")

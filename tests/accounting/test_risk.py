@@ -134,8 +134,8 @@ def test_sampled_runs() -> None:
 def test_the_sentence() -> None:
     found = cm.Gaussian(sigma=1, relation=cm.Relation.REPLACE_ONE).attribute(prior="0.01")
     assert str(found) == (
-        "An attacker who knows everything else and would guess the attribute with probability 1 % without the release guesses "
-        "it with at most 8.75 % with it, on average over what it may be."
+        "Without the release, an attacker who knows everything else would guess the attribute with probability 1 %. With it, "
+        "the attacker guesses it with at most 8.75 %, on average over what it may be."
     )
     assert found.caveat == (
         "The 1 % must include all side knowledge: all other attributes, all other records and public knowledge."

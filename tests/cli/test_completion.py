@@ -9,20 +9,21 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from cumulant.cli.completion import MECHANISM_NAMES, SCHEME_NAMES, complete, complete_account, complete_expression
-from cumulant.cli.dpsgd import SAMPLING_NAMES
+from cumulant.cli.dpsgd import CORRELATED_NAMES, SAMPLING_NAMES
 from cumulant.cli.ledger import MODE_NAMES, RELATION_NAMES
 from cumulant.ledger.ledger import Ledger
 from cumulant.ledger.policy import MODES
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import SCHEMES
-from cumulant.training.sgd import SAMPLINGS
+from cumulant.training.sgd import CORRELATED, SAMPLINGS
 
 
 def test_names_that_are_written_out_are_those_of_the_library() -> None:
     assert sorted(MECHANISM_NAMES) == sorted(MECHANISMS)
     assert sorted(SCHEME_NAMES) == sorted(SCHEMES)
     assert tuple(SAMPLINGS) == SAMPLING_NAMES
+    assert tuple(CORRELATED) == CORRELATED_NAMES
     assert MODES == MODE_NAMES
     assert {str(each) for each in Relation} - {"any"} == set(RELATION_NAMES)
 

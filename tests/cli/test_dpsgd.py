@@ -274,3 +274,31 @@ def test_a_secret_order_is_not_taken_for_granted(capsys: pytest.CaptureFixture[s
     code, out, _ = asked(capsys, *words[:-4], "--noise-multiplier", "1", "--delta", "1e-6")
     assert code == 0
     assert "DataLoader" not in out
+
+
+BANDED = ["dpsgd", "--batch", "60", "--records", "600", "--epochs", "2", "--noise-multiplier", "4", "--delta", "1e-6"]
+
+
+def test_a_claim_about_correlated_noise_is_judged_with_its_bands(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*BANDED, "--noise-bands", "1,0.5", "--claim", "1.7")
+    code, out, _ = asked(capsys, *words, "--quiet", "--sampling", "fixed-order")
+    # squared sensitivity 2 (1 + 1/4) = 2.5 over sigma 4: epsilon 1.7423; independent noise of 2 passes needs 1.5491
+    assert (code, out) == (1, "false\n")
+    code, out, _ = asked(capsys, *words, "--sampling", "fixed-order", "--json")
+    (row,) = json.loads(out)["rows"]
+    assert row["run"].startswith("MatrixMechanism(bands=[1, 0.5]")
+    assert row["mu"] == pytest.approx(2.5**0.5 / 4)
+    code, out, _ = asked(capsys, *BANDED, "--noise-bands", "1,0.5", "--sampling", "fixed-order", "--statement", "latex")
+    assert code == 0
+    assert "MatrixMechanism(bands=[1, 0.5]" in out
+    code, _, err = asked(capsys, *BANDED, "--noise-bands", "1,0.5", "--statement", "latex")
+    assert code == 2
+    assert "cyclic-poisson, fixed-order" in err
+
+
+def test_the_norm_of_correlated_noise_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, *BANDED, "--noise-bands", "1,0.5", "--sampling", "fixed-order")
+    assert code == 0
+    assert "JAX Privacy states it over the column norm: divide by 1.119" in " ".join(out.split())  # sqrt(5/4)
+    _, out, _ = asked(capsys, *BANDED, "--sampling", "poisson")
+    assert "column norm" not in out

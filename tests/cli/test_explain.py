@@ -7,20 +7,26 @@ import json
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.choices import METHOD_NAMES
+from cumulant.accounting.choices import METHOD_NAMES, RISK_KINDS
 from cumulant.cli.app import answer
-from cumulant.cli.explain import METHODS, known_entries
+from cumulant.cli.explain import ATTACKS, METHODS, MODES, known_entries
 from cumulant.cli.glossary import GLOSSARY
+from cumulant.cli.reports import MEMBERSHIP
 from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.ledger import policy
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.sampling.scheme import SCHEMES
+from cumulant.training import fedavg, sgd
 
 
 def test_everything_has_an_explanation() -> None:
     entries = known_entries()
     names = {each.name for each in entries}
     assert names >= {*cm.BOUNDS, *METHOD_NAMES, *CONVERSIONS, *SCHEMES, *MECHANISMS, *GLOSSARY}
+    assert names >= {*sgd.SAMPLINGS, *sgd.CORRELATED, *fedavg.SAMPLINGS, *ATTACKS, *MODES}
     assert tuple(METHODS) == METHOD_NAMES
+    assert tuple(ATTACKS) == (MEMBERSHIP, *RISK_KINDS)
+    assert tuple(MODES) == policy.MODES
     for each in entries:
         label, text = each.rows[0]
         assert label in ("Says", "Does", "Is", "Means")
@@ -36,6 +42,8 @@ def test_a_bound_and_a_scheme(capsys: pytest.CaptureFixture[str]) -> None:
     assert [each["kind"] for each in json.loads(capsys.readouterr().out)] == [
         "an amplification bound",
         "a sampling scheme or wrapper",
+        "a way to form batches",
+        "a way to sample clients",
     ]
     assert answer(["explain", "noise multiplier", "--quiet"]) == 0
     assert capsys.readouterr().out == "The standard deviation of the noise, divided by the clipping norm\n"
@@ -47,6 +55,21 @@ def test_an_unknown_name_gets_the_nearest(name: str, near: str, capsys: pytest.C
     out, err = capsys.readouterr()
     assert out == ""
     assert near in err
+
+
+@pytest.mark.parametrize("name", [*sgd.SAMPLINGS, *sgd.CORRELATED, *ATTACKS, *MODES])
+def test_every_name_of_an_option_is_explained(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["explain", name]) == 0
+    assert f"{name}   a" in capsys.readouterr().out
+
+
+def test_shuffled_says_what_a_loader_of_torch_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["explain", "shuffled"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Protects one record replaced by another" in out
+    assert "a loader of any other kind is ShuffledBatches(), which is not amplified" in out
+    assert "--sampling shuffled" in out
+    assert answer(["explain", "DataLoader", "--quiet"]) == 0
 
 
 def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

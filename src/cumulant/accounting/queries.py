@@ -102,7 +102,7 @@ class Attacked(ABC):
 
         >>> import cumulant as cm
         >>> print(cm.PureDP(1).attribute(prior="0.01"))
-        An attacker who knows everything else and would guess the attribute with probability 1 % without the release ...
+        Without the release, an attacker who knows everything else would guess the attribute with probability 1 %. With it, ...
         """
         from cumulant.accounting.risk import risk
 

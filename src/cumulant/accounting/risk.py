@@ -108,8 +108,9 @@ class Risk:
     def __str__(self) -> str:
         word = WORDS[self.kind]
         return (
-            f"An attacker who knows everything else and would {word.without} with probability {share_text(self.prior)} without "
-            f"the release {word.with_it} with at most {percent(self.success)} with it, on average over {word.over}."
+            f"Without the release, an attacker who knows everything else would {word.without} with probability "
+            f"{share_text(self.prior)}. With it, the attacker {word.with_it} with at most {percent(self.success)}, on "
+            f"average over {word.over}."
         )
 
     @property

@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     from cumulant.mechanisms.mechanism import Expression
     from cumulant.training.sgd import NoisySGD
 
-SAMPLING_NAMES = ("fixed-size", "poisson", "balls-in-bins", "shuffled")
+ANY_ORDER = "any-order"
+"""The way to form batches of DataLoader(shuffle=True); without --sampling, the row of shuffled batches has its number."""
+
+SAMPLING_NAMES = ("fixed-size", "poisson", "balls-in-bins", "shuffled", ANY_ORDER)
 """Names of cumulant.training.sgd.SAMPLINGS for --help, written out: training loads numpy, which --help does without."""
+
+CORRELATED_NAMES = ("balls-in-bins, one draw", "cyclic-poisson", "fixed-order", "min-sep")
+"""Names of cumulant.training.sgd.CORRELATED, the ways that go with --noise-bands, for --help."""
 
 _SAMPLINGS = ", ".join(SAMPLING_NAMES)
 
@@ -64,11 +70,18 @@ def dpsgd(
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
     sampling: Annotated[
-        str | None, typer.Option(help=f"Only one of: {_SAMPLINGS}.", autocompletion=complete(SAMPLING_NAMES))
+        str | None,
+        typer.Option(
+            help=f"Only one of: {_SAMPLINGS}; or of those that --noise-bands shows.",
+            autocompletion=complete((*SAMPLING_NAMES, *CORRELATED_NAMES)),
+        ),
     ] = None,
     per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also what is spent after each epoch.")] = False,
     noise_bands: Annotated[
-        str | None, typer.Option(help="Correlated noise: the first column of its matrix, such as 1,0.5,0.25.")
+        str | None,
+        typer.Option(
+            help="Correlated noise: the first column of its matrix, such as 1,0.5. Noise stays over the clipping norm."
+        ),
     ] = None,
     claim: Annotated[str | None, typer.Option(help="Judge this claimed epsilon for every way to form batches.")] = None,
     statement: Annotated[
@@ -148,7 +161,8 @@ def dpsgd(
         raise InputError(
             f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {', '.join(known)}"
         )
-    _check_words(claim, statement, epsilon, sampling, bool(given) or setting is not None or deployment is not None)
+    worded = bool(given) or setting is not None or deployment is not None
+    _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
     if rate is not None:
         if sampling not in (None, "poisson") or bands is not None:
             raise InputError("--rate is about Poisson samples; leave --sampling and --noise-bands away")
@@ -157,7 +171,7 @@ def dpsgd(
         sampling = "poisson"
     plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
     if statement is not None:
-        sgd = replace(plan, sampling=sampling or "")
+        sgd = replace(plan, sampling=sampling or "", noise_bands=bands)
         sgd = sgd if epsilon is None else sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
         text, missing = print_statement(sgd, asked, statement, {**read_words(setting), **given}, deployment)
         typer.echo(text, nl=False)
@@ -168,9 +182,9 @@ def dpsgd(
             raise InputError(
                 "--claim has no --explain; add --sampling NAME and give its run to cumulant check --explain"
             )
-        loops = [replace(plan, sampling=name) for name in ([sampling] if sampling else SAMPLINGS)]
+        loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
         claimed = EPSILON.check("claim", claim)
-        verdicts, code = judge_claim(loops, claimed, asked)
+        verdicts, code = judge_claim(loops, claimed, asked, fitted=as_json)
         if as_json:
             typer.echo(json.dumps({"claim": float(claimed), "delta": float(asked), "rows": verdicts}))
         elif quiet:
@@ -181,7 +195,7 @@ def dpsgd(
             print_card(claim_card(verdicts, claim, asked, _describe(plan, noise_multiplier, rate)))
         return code
     rows = []
-    for name in [sampling] if sampling else known:
+    for name in [sampling] if sampling else (each for each in known if each != ANY_ORDER):
         sgd = replace(plan, sampling=name, noise_bands=bands)
         if epsilon is not None:
             sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
@@ -249,6 +263,17 @@ def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None) -> str
     return f"{batches}, {plan.total_steps:,} steps" + (f", noise multiplier {noise}" if noise else "")
 
 
+def _noise_words(sgd: NoisySGD) -> str:
+    """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing."""
+    if sgd.noise_bands is None:
+        return ""
+    from cumulant.accounting.numbers import rounded_up
+    from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
+
+    matrix = MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=1)
+    return f"over the clipping norm; JAX Privacy states it over the column norm: divide by {rounded_up(matrix.column_norm)}"
+
+
 def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
     """Return the answer for one way to form batches."""
     from cumulant.cli import answer
@@ -259,8 +284,9 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
             f"noise multiplier = {sgd.noise_multiplier}   meets ε ≤ {epsilon} at δ = {found.proof.question.value}"
         )
     card.rows = [(label, value) for label, value in card.rows if label not in ("Check these", "More")]
+    card.add("Noise", _noise_words(sgd))
     known = _known_order(sgd, found)
-    careful = [f"DataLoader(shuffle=True) has no secret order: ε = {known}"] if known else []
+    careful = [f"DataLoader(shuffle=True) has no secret order: ε = {known} (any-order)"] if known else []
     card.add("Check these", [sgd.loop.checked, *careful, "all parameters were fixed in advance"])
     card.add("More", "--claim EPSILON  --statement text  --explain  --json")
     return card
@@ -285,6 +311,7 @@ def _rows_card(rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delt
         number = f"ε = {rounded_up(found.epsilon)}{lower}" if epsilon is None else f"noise {sgd.noise_multiplier}"
         card.add(sgd.sampling, f"{number}, {sgd.relation.protected_for(1)}")
     card.add("Loop", _describe(rows[0][0], noise))
+    card.add("Noise", _noise_words(rows[0][0]))
     checked = []
     for sgd, found in rows:
         known = _known_order(sgd, found)
@@ -353,17 +380,17 @@ def _answer_history(file: Path, delta: Exact, explain: bool, as_json: bool, quie
 
 
 def _check_words(
-    claim: str | None, statement: str | None, epsilon: str | None, sampling: str | None, words: bool
+    claim: str | None, statement: str | None, epsilon: str | None, known: tuple[str, ...] | None, words: bool
 ) -> None:
-    """InputError for options that do not go together."""
+    """InputError for options that do not go together; `known` has the names of --sampling where none is chosen."""
     if claim is not None and (epsilon is not None or statement is not None):
         raise InputError(
             "--claim judges a run that is given; give --noise-multiplier, and neither --epsilon nor --statement"
         )
     if statement is not None and statement not in FORMS:
         raise InputError(f"statement={statement!r} is unknown; choose one of {', '.join(FORMS)}")
-    if statement is not None and sampling is None:
-        raise InputError(f"a statement is about one way to form batches; give --sampling {_SAMPLINGS}")
+    if statement is not None and known is not None:
+        raise InputError(f"a statement is about one way to form batches; give --sampling, one of {', '.join(known)}")
     if statement is None and words:
         raise InputError("words about a run stand in a statement; give --statement text, or leave them away")
 
@@ -408,6 +435,6 @@ def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
         "rigour": found.rigour,
         "run": str(sgd.run),
         "assumes": sgd.loop.assumes,
-        "amplified": sgd.sampling != "shuffled" or found.epsilon < _plain_epsilon(sgd, found),
+        "amplified": sgd.sampling not in ("shuffled", ANY_ORDER) or found.epsilon < _plain_epsilon(sgd, found),
     }
     return {**fields, "per_epoch": sgd.per_epoch(found.delta)} if per_epoch else fields

@@ -1,4 +1,4 @@
-"""`cumulant explain NAME`: a bound, a method, a conversion, a scheme, a mechanism or a word of the glossary."""
+"""`cumulant explain NAME`: a bound, a method, a scheme, a mechanism, a name of an option, or a word of the glossary."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import typer
 from cumulant.accounting.choices import BOUND_NAMES, CONVERSION_NAMES, METHOD_NAMES
 from cumulant.cli.card import Card, columns_of_output, print_card, wrap
 from cumulant.cli.completion import MECHANISM_NAMES, SCHEME_NAMES, complete
+from cumulant.cli.dpsgd import CORRELATED_NAMES, SAMPLING_NAMES
+from cumulant.cli.fedavg import CHECKED as CLIENTS_CHECKED
 from cumulant.cli.glossary import GLOSSARY
 from cumulant.errors import InputError
 
@@ -25,6 +27,22 @@ METHODS = {
     "optimal": "Use the exact composition theorem of Kairouz, Oh and Viswanath for (epsilon, delta) promises.",
 }
 """What each method does, in the words of a user."""
+
+MODES = {
+    "adaptive": "Runs may be chosen after looking at earlier answers. Every mechanism with a curve can be charged.",
+    "gaussian": "Runs may be chosen after looking at earlier answers. They add Gaussian noise or are pure; nothing is sampled.",
+    "planned": "Everything that may run is named when the account is opened. The exact epsilon of the plan is used.",
+}
+"""What each rule of a ledger's account allows, in the words of a user."""
+
+ATTACKS = {
+    "membership": "Tell whether one record was used.",
+    "attribute": "Guess an unknown attribute of one record whose other attributes are known.",
+    "reidentification": "Name the person behind a record, out of several candidates.",
+    "reconstruction": "Rebuild one record within a tolerance.",
+    "singling-out": "Find a description that fits one record alone.",
+}
+"""What each attack of `cumulant risk` tries, in the words of a user."""
 
 _NEAREST = 3
 """Names that are suggested for an unknown one."""
@@ -43,10 +61,13 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A bound, method, conversion, scheme, mechanism or word; without it, all names.",
+            help="A bound, method, scheme, mechanism, way to form batches or word; without it, all names.",
             show_default=False,
             autocompletion=complete(
-                (*BOUND_NAMES, *METHOD_NAMES, *CONVERSION_NAMES, *SCHEME_NAMES, *MECHANISM_NAMES, *GLOSSARY)
+                (
+                    *(*BOUND_NAMES, *METHOD_NAMES, *CONVERSION_NAMES, *SCHEME_NAMES, *MECHANISM_NAMES),
+                    *(*SAMPLING_NAMES, *CORRELATED_NAMES, *ATTACKS, *MODES, *GLOSSARY),
+                )
             ),
         ),
     ] = None,
@@ -59,6 +80,7 @@ def explain(
     Examples:
       cumulant explain theorem9
       cumulant explain Poisson
+      cumulant explain shuffled
       cumulant explain "noise multiplier"
     """
     entries = known_entries()
@@ -98,8 +120,49 @@ def known_entries() -> list[Entry]:
         found.append(Entry(name, "a conversion", [*said, ("Use", f"--conversion {name}")]))
     found += [_class_entry(name, each, "a sampling scheme or wrapper", "after @") for name, each in SCHEMES.items()]
     found += [_class_entry(name, each, "a mechanism", "in an expression") for name, each in MECHANISMS.items()]
+    found += _batch_entries()
+    found += [
+        Entry(name, "an attack", [("Does", text), ("Use", f"cumulant risk … --kind {name}")])
+        for name, text in ATTACKS.items()
+    ]
+    for name, text in MODES.items():
+        found.append(
+            Entry(name, "a rule of a ledger's account", [("Does", text), ("Use", f"ledger create … --mode {name}")])
+        )
     found += [Entry(word, "a word", [("Means", text)]) for word, text in GLOSSARY.items()]
     return found
+
+
+def _batch_entries() -> list[Entry]:
+    """Return the ways to form batches, for independent and for correlated noise, and those to sample clients."""
+    from cumulant.training import fedavg, sgd
+
+    found = []
+    for loops, option in ((sgd.SAMPLINGS, ""), (sgd.CORRELATED, " --noise-bands 1,0.5")):
+        for name, loop in loops.items():
+            spelled = f'"{name}"' if " " in name else name
+            rows = [
+                ("Means", _sentence(loop.checked)),
+                ("Protects", loop.relation.protected_for(1)),
+                ("Assumes", loop.assumes),
+            ]
+            found.append(
+                Entry(name, "a way to form batches", [*rows, ("Use", f"dpsgd … --sampling {spelled}{option}")])
+            )
+    for name, (relation, assumes) in fedavg.SAMPLINGS.items():
+        protected = relation.protected_for(1).replace("record", "client")
+        rows = [("Means", _sentence(CLIENTS_CHECKED[name])), ("Protects", protected), ("Assumes", assumes)]
+        found.append(Entry(name, "a way to sample clients", [*rows, ("Use", f"fedavg … --sampling {name}")]))
+    return found
+
+
+def _sentence(words: str) -> str:
+    """Return some words as a sentence.
+
+    >>> _sentence("each record is sampled")
+    'Each record is sampled.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _class_entry(name: str, described: Any, kind: str, place: str) -> Entry:
@@ -125,7 +188,7 @@ def _key(name: str) -> str:
 
 def _unknown(name: str, entries: list[Entry]) -> str:
     """Return what is said about an unknown name: the nearest ones."""
-    names = {_key(each.name): each.name for each in entries}
+    names = {_key(each.name): each.name for each in reversed(entries)}  # the first of two equal names is shown
     close = [names[each] for each in get_close_matches(_key(name[:60]), names, n=_NEAREST, cutoff=0.5)]
     meant = f"did you mean {', '.join(close)}?" if close else "`cumulant explain` lists all names"
     return f"there is nothing called {name[:60]!r}; {meant}"

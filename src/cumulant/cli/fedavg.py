@@ -118,6 +118,19 @@ def fedavg(
     return int(all(math.isinf(found.epsilon) for _, found in rows))
 
 
+CHECKED = {
+    "poisson": "each client is sampled independently, in secret",
+    "fixed-size": "every round takes a fresh uniform sample, in secret",
+}
+"""What to check about the way to sample clients, in a few words; --json has all assumptions."""
+
+
+def _also_checked(plan: FedAvg) -> list[str]:
+    """Return what to check about every way to sample clients."""
+    shares = [] if plan.survivors is None else [f"at least {plan.survivors} honest clients add their share"]
+    return ["weighted updates are clipped as a whole; the divisor is a constant", *shares]
+
+
 def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta: Exact) -> Card:
     """Return the answer for every way to sample clients: one epsilon, or one noise multiplier, per row."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
@@ -138,7 +151,7 @@ def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta:
     plan = rows[0][0]
     loop = f"{plan.clients_per_round:,} of {plan.clients:,} clients in each of {plan.rounds:,} rounds"
     card.add("Loop", loop if epsilon is not None else f"{loop}, noise multiplier {plan.noise_multiplier}")
-    card.add("Run", [str(plan.run) for plan, _ in rows])
-    card.add("Check yours", [f"{plan.sampling}: {plan.assumes}" for plan, _ in rows])
+    card.add("Run", str(plan.run) if len(rows) == 1 else "")
+    card.add("Check yours", [*(f"{plan.sampling}: {CHECKED[plan.sampling]}" for plan, _ in rows), *_also_checked(plan)])
     card.add("More", "--sampling NAME  --epsilon EPSILON  --json")
     return card

@@ -80,11 +80,17 @@ def warn_missing(missing: list[str]) -> None:
         sys.stderr.write(f"TODO: only you know {', '.join(missing)}\n")
 
 
-def judge_claim(rows: list[NoisySGD], claimed: Exact, delta: Exact) -> tuple[list[dict[str, Any]], int]:
-    """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them."""
+def judge_claim(
+    rows: list[NoisySGD], claimed: Exact, delta: Exact, fitted: bool = False
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them.
+
+    `fitted` adds the mu of each run, which may take seconds and which no card shows.
+    """
     found = []
     for sgd in rows:
-        check, fit = sgd.check(epsilon=claimed, delta=delta), sgd.run.gaussian_fit(slack=DEFAULT_SLACK)
+        check = sgd.check(epsilon=claimed, delta=delta)
+        fit = sgd.run.gaussian_fit(slack=DEFAULT_SLACK) if fitted else None
         found.append(
             {
                 "sampling": sgd.sampling,
@@ -94,8 +100,7 @@ def judge_claim(rows: list[NoisySGD], claimed: Exact, delta: Exact) -> tuple[lis
                 "epsilon": "inf" if check.epsilon == float("inf") else check.epsilon,
                 "epsilon_lower": check.lower,
                 "witness": check.witness,
-                "mu": fit.to_dict()["mu"],
-                "slack": fit.slack,
+                **({} if fit is None else {"mu": fit.to_dict()["mu"], "slack": fit.slack}),
                 "true_positive_rate": sgd.run.membership(ONE_PERCENT),
             }
         )
@@ -110,8 +115,7 @@ def claim_card(found: list[dict[str, Any]], claimed: str, delta: Exact, loop: st
 
     verdicts = [each["verdict"] for each in found]
     card = Card(f"Claim: ε = {claimed}   at δ = {delta}")
-    counted = {word: [each["sampling"] for each in found if each["verdict"] == word] for word in _TONES}
-    card.verdict = "; ".join(f"{word} for {', '.join(names)}" for word, names in counted.items() if names)
+    card.verdict = f"{verdicts[0]} for {found[0]['sampling']}" if len(found) == 1 else _counted(verdicts)
     card.tone = "bad" if "false" in verdicts else "open" if "open" in verdicts else "good"
     for each in found:
         low, high = each["epsilon_lower"], float(each["epsilon"])
@@ -121,6 +125,7 @@ def claim_card(found: list[dict[str, Any]], claimed: str, delta: Exact, loop: st
         card.add(each["sampling"], f"{each['verdict']}: {'; '.join([*said, caught])}")
     card.add("Loop", loop)
     card.add("Run", found[0]["run"] if len(found) == 1 else "")
+    card.add("Careful", _torch_loader({each["sampling"]: each["verdict"] for each in found}))
     card.add("Ask them", _ask_the_authors(verdicts))
     card.add("More", "--json  cumulant check RUN --explain" if len(found) == 1 else "--sampling NAME  --json")
     return card
@@ -130,10 +135,35 @@ _TONES = ("false", "open", "holds")
 """Verdicts, the worst first."""
 
 
+def _counted(verdicts: list[str]) -> str:
+    """Return how many ways to form batches have each verdict, the worst first.
+
+    >>> _counted(["holds", "false", "holds"]), _counted(["open", "open"])
+    ('false for 1, holds for 2 ways to form batches', 'open for all 2 ways to form batches')
+    """
+    counts = {word: verdicts.count(word) for word in _TONES if word in verdicts}
+    if len(counts) == 1:
+        return f"{verdicts[0]} for all {len(verdicts)} ways to form batches"
+    return ", ".join(f"{word} for {count}" for word, count in counts.items()) + " ways to form batches"
+
+
+def _torch_loader(verdicts: dict[str, str]) -> str:
+    """Return which row is that of DataLoader(shuffle=True); nothing where its two rows agree or are not shown.
+
+    An order that others know is at most as private as a secret one: a claim that is false for `shuffled` is false for it.
+    """
+    secret, known = verdicts.get("shuffled", ""), verdicts.get("any-order", "")
+    if secret == known:
+        return ""
+    if secret == "false":
+        return "DataLoader(shuffle=True): false too, a known order is no better than a secret one"
+    return "DataLoader(shuffle=True) promises no secret order: it is any-order, not shuffled"
+
+
 def _ask_the_authors(verdicts: list[str]) -> list[str]:
     """Return the questions that decide a claim; none where it holds whatever they answer."""
     if set(verdicts) == {"holds"}:
         return []
-    asked = ["How were batches formed, and who could see them?"] if len(verdicts) > 1 else []
-    asked += ["Is a neighbour a record added or replaced?", "Is the noise on the sum, in units of the clipping norm?"]
+    asked = ["How were batches formed, and who saw them?"] if len(verdicts) > 1 else []
+    asked += ["Is a neighbour added or replaced?", "Is the noise on the sum, in units of the clipping norm?"]
     return asked

@@ -78,6 +78,10 @@ def _shuffled(sgd: NoisySGD) -> Expression:
     return sgd.noisy_sum @ ShuffledBatches(batch=sgd.batch, records=sgd.records)
 
 
+def _any_order(sgd: NoisySGD) -> Expression:
+    return sgd.noisy_sum @ ShuffledBatches() @ Group(size=sgd.records_per_user or 1)
+
+
 ANY_ORDER = (
     "every epoch visits each record once, in batches of fixed sizes, and no record twice (shuffle=True, or data-set order); "
     "its order is not taken as secret, so every pass that was started counts as one release (docs/shuffled-batches.md)"
@@ -120,6 +124,13 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             False,
             _shuffled,
             checked="every epoch cuts a fresh, secret permutation",
+        ),
+        "any-order": Loop(
+            Relation.REPLACE_ONE,
+            ANY_ORDER,
+            False,
+            _any_order,
+            checked="no record is twice in an epoch; DataLoader(shuffle=True), or any order",
         ),
     }
 )
@@ -223,9 +234,10 @@ class NoisySGD:
     The noise has the standard deviation `noise_multiplier * clip`.
 
     Give `epochs` or `steps`. `sampling` says how batches are formed and with that the neighbours that are compared:
-    "fixed-size" and "shuffled" speak about replacing one record, where a sum of clipped gradients moves by up to twice the
-    norm; "poisson" and "balls-in-bins" about adding or removing one, where it moves by up to the norm. Epsilons of different
-    relations cannot be compared as they stand: replace-one is the stronger statement.
+    "fixed-size", "shuffled" and "any-order" speak about replacing one record, where a sum of clipped gradients moves by up to
+    twice the norm; "poisson" and "balls-in-bins" about adding or removing one, where it moves by up to the norm. Epsilons of
+    different relations cannot be compared as they stand: replace-one is the stronger statement. "shuffled" needs a fresh and
+    secret order in every epoch; `DataLoader(shuffle=True)` promises none and is "any-order".
 
     `schedule` lets the noise change: pairs of a factor and a number of steps, in their order, where the noise is
     `noise_multiplier * factor`. It must be fixed before the first step, and says the steps itself. A noise that is chosen from
@@ -234,8 +246,9 @@ class NoisySGD:
     `unit="user"` is about people. If updates are clipped per user, `records` and `batch` count users, and the run is the same.
     If examples are sampled and clipped, `records_per_user` bounds those of one user, who joins or leaves as a whole.
 
-    `noise_bands` correlates the noise of the steps: the first column of the matrix C of `MatrixMechanism`. The ways to take
-    part are then "balls-in-bins, one draw", "cyclic-poisson", "fixed-order" and "min-sep".
+    `noise_bands` correlates the noise of the steps: the first column of the matrix C of `MatrixMechanism`. The noise multiplier
+    stays over `clip`; it is the `sigma` of `MatrixMechanism`, whose `noise_multiplier` is over the column norm. The ways to
+    take part are then "balls-in-bins, one draw", "cyclic-poisson", "fixed-order" and "min-sep".
 
     >>> sgd = NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
     >>> sgd.run

@@ -25,6 +25,7 @@ const Form = (() => {
   const LOADERS = {
     poisson: "Each step takes each record by its own coin, in secret, as Opacus does.",
     shuffled: "Each epoch draws a fresh secret order and cuts it into batches.",
+    "any-order": "Each epoch uses every record once. Nothing is gained by the order, which may be known.",
     "balls-in-bins": "Batches have random sizes; each record is in one step of every epoch.",
     "fixed-size": "Each step draws as many different records as a batch has, in secret.",
   };

@@ -127,8 +127,12 @@ CHECKED = {
 
 def _also_checked(plan: FedAvg) -> list[str]:
     """Return what to check about every way to sample clients."""
-    shares = [] if plan.survivors is None else [f"at least {plan.survivors} honest clients add their share"]
-    return ["weighted updates are clipped as a whole; the divisor is a constant", *shares]
+    found = ["weighted updates are clipped as a whole; the divisor is a constant"]
+    if plan.grid is not None:
+        found.append("updates are clipped on the grid")
+    if plan.survivors is not None:
+        found += [f"at least {plan.survivors} honest clients add their share", "who drops out does not depend on data"]
+    return found
 
 
 def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta: Exact) -> Card:

@@ -1,9 +1,13 @@
 """What every test starts with."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# before numpy is loaded: a second thread waits for a core in a loop, and makes a small product ten times as expensive
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from cumulant.accounting.cache import forget_answers
 from tests import slow

@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -54,9 +55,15 @@ EXPLAINED = ("exact", "losses", "pairs", "numerics", "curves", "bounds", "conver
 """Packages in which every module constant has a reason."""
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    """Return the tree of a file, which several rules read."""
+    return ast.parse(text)
+
+
 def imported(path: Path) -> Iterator[str]:
     """Yield the modules of the library that a file imports when it runs, inside of functions too."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    waiting: list[ast.AST] = [parsed(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -73,7 +80,7 @@ def imported(path: Path) -> Iterator[str]:
 def banned_openings(text: str) -> list[str]:
     """Return the first lines of docstrings, of modules, classes and functions, that begin with a banned opening."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = (ast.get_docstring(node) or "").split("\n")[0]
             if first.startswith(BANNED_OPENINGS):
@@ -83,7 +90,7 @@ def banned_openings(text: str) -> list[str]:
 
 def undocumented_constants(text: str) -> list[str]:
     """Return the module constants without a docstring or comment of their own; several on one line share none."""
-    lines, body, found = text.splitlines(), ast.parse(text).body, []
+    lines, body, found = text.splitlines(), parsed(text).body, []
     for node, after in zip(body, [*body[1:], None], strict=True):
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
@@ -155,7 +162,7 @@ def test_every_first_line_is_short(package: str) -> None:
     """A first line is read in a list of names: it has at most 90 characters, and its sentence ends there."""
     long = []
     for path in sorted((SOURCE / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 first, *rest = (ast.get_docstring(node) or "").split("\n")
                 if len(first) > 90 or (rest and rest[0]):
@@ -180,7 +187,7 @@ def test_nobody_asks_for_the_type_of_what_answers_for_itself(package: str) -> No
     """No isinstance and no match on the classes of these packages outside of their own files."""
     classes: dict[str, Path] = {}
     for path in sorted((SOURCE / package).glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = path
     for general in (
@@ -194,7 +201,7 @@ def test_nobody_asks_for_the_type_of_what_answers_for_itself(package: str) -> No
         classes.pop(general, None)
     asked = []
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
                 wanted = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
             elif isinstance(node, ast.MatchClass):

@@ -307,4 +307,5 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault(name, found)
     from cumulant.hints import nearest
 
-    raise AttributeError(f"module 'cumulant' has no attribute {name!r}{nearest(name, __all__)}")
+    hint = "" if name.startswith("_") else nearest(name, __all__)  # tools ask for many private names
+    raise AttributeError(f"module 'cumulant' has no attribute {name!r}{hint}")

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("arguments", "seconds"),
-    [(["--url", "sqlite"], 30), (["--url", "postgresql"], 30), (["--url", "postgresql", "--crash-server"], 12)],
+    [(["--url", "sqlite"], 10), (["--url", "postgresql"], 10), (["--url", "postgresql", "--crash-server"], 9)],
     ids=["sqlite", "postgresql", "server"],
 )
 def test_killed_writers(arguments: list[str], seconds: int) -> None:
-    """With pauses, which leave the processors to other tests; the hunt has none."""
+    """With pauses, which leave the processors to other tests; the hunt has none, and ten minutes."""
     trial = ["--seconds", str(seconds), "--writers", "8", "--pause", "0.1"]
     found = subprocess.run(
         [sys.executable, "-m", "tests.ledger.kill", *trial, *arguments],

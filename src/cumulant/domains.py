@@ -341,6 +341,23 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """A switch that the notation writes as 1 or 0; `meaning` says what 1 stands for.
+
+    >>> Switch("it rains").check("rain", "1"), Switch("it rains").check("rain", 0)
+    (True, False)
+    """
+
+    meaning: str
+
+    def check(self, name: str, value: Any) -> bool:
+        """Return the switch as a truth value, or raise an InputError of one sentence."""
+        if value not in (True, False, "0", "1"):
+            raise InputError(f"{name}={shown(value)} must be 1, where {self.meaning}, or 0")
+        return value in (True, "1")
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """A text on one line, without quotes, so that the notation can hold it.
 

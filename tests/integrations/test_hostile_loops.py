@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 import multiprocessing
 from typing import Any
 
@@ -645,3 +646,69 @@ def test_a_clipping_norm_that_follows_from_records_is_a_caveat(loop: tuple[Any, 
     optimizer.max_grad_norm = 0.1 + float(next(module.parameters()).grad_sample.norm())
     optimizer.step()
     assert any("the clipping norm changed during the run" in caveat for caveat in engine.accountant.caveats)
+
+
+# ---- further passes, older states, copies
+
+
+def test_a_second_forward_pass_with_other_records_is_a_caveat(loop: tuple[Any, ...]) -> None:
+    """Opacus adds the gradients of both passes row by row; with ghost clipping it refuses a second pass itself."""
+    engine, module, optimizer, loader = loop
+    batches, others = iter(loader), data(RECORDS).tensors[0]
+    batch = next(batches)
+    with torch.no_grad():
+        module(others)  # no gradient comes from it
+    step(module, optimizer, batch)
+    assert not any("ran several times" in caveat for caveat in engine.accountant.caveats)
+    features, label = next(batches)
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(module(features) + module(others[: len(features)]), label).backward()
+    optimizer.step()
+    assert any("the module ran several times for one step" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_physical_batches_are_one_pass_each() -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    with BatchMemoryManager(data_loader=loader, max_physical_batch_size=4, optimizer=optimizer) as physical:
+        train(module, optimizer, physical)
+    assert len(engine.accountant) == 20
+    assert not any("ran several times" in caveat for caveat in engine.accountant.caveats)
+
+
+@pytest.mark.parametrize("later", [0, 5])
+def test_weights_that_are_younger_than_the_loaded_state_are_a_caveat(later: int) -> None:
+    """The state of step 5 with the weights of step 10: in a new process nothing else tells."""
+    engine, module, optimizer, loader = made(FIXED)
+    batches = iter(loader)
+    for _ in range(5):
+        step(module, optimizer, next(batches))
+    state = json.loads(json.dumps(engine.accountant.state_dict()))
+    for _ in range(later):
+        step(module, optimizer, next(batches))
+    resumed, other, accounted, loader = made(FIXED)
+    other.load_state_dict(module.state_dict())
+    resumed.accountant.load_state_dict(state)
+    assert resumed.accountant.state_dict()["weights"] == state["weights"]
+    step(other, accounted, next(iter(loader)))
+    assert len(resumed.accountant) == 6
+    found = any("were not those of the loaded state" in caveat for caveat in resumed.accountant.caveats)
+    assert found == bool(later)
+
+
+def test_a_copy_of_a_module_that_another_engine_trained_is_a_caveat() -> None:
+    first, module, optimizer, loader = made(FIXED)
+    train(module, optimizer, loader)
+    copied, plain = model()
+    copied.load_state_dict(module._module.state_dict())
+    engine = PrivacyEngine(accountant=FIXED)
+    make_private(
+        engine,
+        module=copied,
+        optimizer=plain,
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        **COMMON,
+    )
+    assert any("another engine" in caveat for caveat in engine.accountant.caveats)
+    assert not any("another engine" in caveat for caveat in first.accountant.caveats)
+    assert not any("another engine" in caveat for caveat in made(FIXED)[0].accountant.caveats)

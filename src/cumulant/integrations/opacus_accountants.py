@@ -75,6 +75,7 @@ REJECTED = (
     "another loader of as many records handed out batches before that no step used: choosing loaders chooses samples"
 )
 ANOTHER_ENGINE = "another engine accounted for steps of this module too: its guarantee must be added to this one"
+OTHER_WEIGHTS = "weights at the first step were not those of the loaded state: steps between the two count as well"
 
 Hook = Callable[[Any], None]
 
@@ -120,6 +121,7 @@ class Accountant(IAccountant):
         self._budget: Budget | None = None
         self._budget_limit: Any = None
         self._draws: list[Draws] = []
+        self._loaded_weights: set[int] = set()  # fingerprints that the weights had when the loaded state was saved
         self._noticed: list[str] = []
         self._lock = Lock()
 
@@ -352,6 +354,9 @@ class Accountant(IAccountant):
                 raise InputError(ADAPTIVE)
             loader.batch_sampler.check_rate()
             self.account(noise, rate, draw)
+            if self._loaded_weights and not self._loaded_weights.issuperset(self._weights.fingerprints()):
+                self.notice(OTHER_WEIGHTS)
+            self._loaded_weights = set()
             if draw.mark != mark:
                 self.notice(LOADED_KEY)
                 mark = draw.mark
@@ -373,7 +378,16 @@ class Accountant(IAccountant):
             steps.divisor = optimizer.expected_batch_size if self.divisor is None else self.divisor
         steps.attach()
         self._draws.append(draws)
+        if self._copies_another(self._weights.fingerprints()[-1:]):
+            self.notice(ANOTHER_ENGINE)
         return steps.hook
+
+    def _copies_another(self, found: list[int]) -> bool:
+        """Check that another accountant of this process trained a module with the same weights."""
+        others = {ref() for siblings in list(_ACCOUNTANTS.values()) for ref in siblings} - {None, self}
+        return any(
+            not set(found).isdisjoint(other._weights.fingerprints()) for other in others if other and other.taken
+        )
 
     def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
         """Return the rate of a loader of Opacus or of the user, or raise InputError."""
@@ -388,13 +402,14 @@ class Accountant(IAccountant):
     def state_dict(self, destination: Any = None) -> Any:
         """Return the history with the limit and the caveats, as plain data.
 
-        It also has which draws of which key were used.
+        It also has which draws of which key were used, and a checksum of the weights of each module.
         """
         state = super().state_dict(destination)
         limit = self.limit if isinstance(self.limit, Budget | None) else Budget(*self.limit)
         state["limit"] = None if limit is None else limit.terms()
         state["caveats"] = list(self._noticed)
         state["draws"], state["sessions"] = dict(self._used), self._all_sessions()
+        state["weights"] = self._weights.fingerprints() if self.taken else sorted(self._loaded_weights)
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *, forget: bool = False) -> None:
@@ -435,6 +450,7 @@ class Accountant(IAccountant):
                 plain = not (terms or {}).get("adaptive") and (terms or {}).get("schedule") is None
                 self.limit = limit.limit if plain else limit
             self.history, self._budget = history, None
+            self._loaded_weights = {int(each) for each in state_dict.get("weights", ())}
             self._entries = _counted(history)
             self._sessions = sessions
             if not known:

@@ -43,6 +43,7 @@ STATE_CHANGED = (
     "the state of the optimizer changed between two steps by something else, which must not have used records"
 )
 CHANGED_AFTER = "weights changed after the last step by something else, which must not have used records"
+SEVERAL_PASSES = "the module ran several times for one step: all passes must have used the records of its draw alone"
 NORM_CHANGED = "the clipping norm changed during the run, which must not have followed from records"
 OTHER_OPTIMIZER = "another optimizer took steps during the run: what it trained is not covered if it used these records"
 COUNT_DEVIATION = 1 / 20
@@ -121,6 +122,10 @@ class Weights:
         """Check that any weight was changed or replaced since the last note, whoever trains it."""
         return bool(self._new_weights()) or _checksums(list(self._sums)) != list(self._sums.values())
 
+    def fingerprints(self) -> list[int]:
+        """Return one number for the weights of each watched module; shards have none."""
+        return [sum(_checksums(list(module.parameters()))) for module in self._modules]
+
     def _new_weights(self) -> list[Any]:
         """Return the weights that were put into a module since it was watched."""
         return [weight for module in self._modules for weight in module.parameters() if weight not in self._sums]
@@ -189,6 +194,18 @@ def params(optimizer: Any, frozen: bool = False) -> list[Any]:
     return [weight for weight in every if frozen or weight.requires_grad]
 
 
+class ForwardPasses:
+    """A hook that counts the forward passes of a module which gradients may come from; copies count for themselves."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, module: Any, given: Any) -> None:
+        """Count a forward pass."""
+        if module.training and torch.is_grad_enabled():
+            self.number += 1
+
+
 class AccountedSteps:
     """The steps of one optimizer, each of which must use one draw of one loader.
 
@@ -214,6 +231,7 @@ class AccountedSteps:
         self._foreign = False
         self._noise = (0.0, 0.0)
         self._done = False
+        self._passes = ForwardPasses()  # since the last draw or the last clipping
         self._seed: int | None = None
         self.secret: Any = None
         """A generator with a secret state, if the noise comes from one."""
@@ -242,12 +260,19 @@ class AccountedSteps:
         if hasattr(optimizer, "reduce_gradients"):
             optimizer.reduce_gradients = self._seeing_noisy(optimizer.reduce_gradients)
         vars(optimizer)["__deepcopy__"] = _refuse_copy
+        module.register_forward_pre_hook(self._passes)
         self._last_look = self._inner.register_step_pre_hook(self._before_move)
         self._inner.register_step_post_hook(self._note_move)
         self._weights.watch(self._module, optimizer)
         _INSIDE.add(self._inner)
         _WATCHED.add(self)
         self._draws.pending, self._draws.opened = self._pending, self._note_weights
+
+    def _end_passes(self) -> None:
+        """Begin to count anew; several passes for one clipping are a caveat, because only one batch was drawn."""
+        if self._passes.number > 1:
+            self.notice(SEVERAL_PASSES)
+        self._passes.number = 0
 
     def use_secret(self, generator: Any) -> None:
         """Say that noise comes from this generator with a secret state; None if it does not."""
@@ -274,6 +299,7 @@ class AccountedSteps:
             self._notice_precision(samples)
             norms = getattr(self._optimizer, "max_grad_norms", None) or [self._optimizer.max_grad_norm]
             clip()
+            self._end_passes()
             self._clipped.append((max(rows, default=0), math.hypot(*map(float, norms))))
             self._summed = self._summed_sums()
 
@@ -321,6 +347,7 @@ class AccountedSteps:
                 self._check_length(norms, norm)
             self._normed = self._sums = None
             accumulate()
+            self._end_passes()
             self._clipped.append((norms.numel(), norm))
             self._summed = self._summed_sums()
 
@@ -417,6 +444,7 @@ class AccountedSteps:
         if self.other_moved and self._draws.handed:
             self.notice(OTHER_OPTIMIZER)
         self.other_moved = False
+        self._passes.number = 0
         self._weights.note()
 
     def _before_move(self, *given: Any) -> None:

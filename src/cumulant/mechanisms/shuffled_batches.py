@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, Domain, Exact, Number
+from cumulant.domains import COUNT, Domain, Exact, Number, Switch
 from cumulant.errors import HypothesisError, InputError, RelationError, shown
 from cumulant.exact.shuffled_batches import Batches
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper, run
@@ -78,15 +78,12 @@ class ShuffledBatches(Scheme):
     ) -> None:
         if fresh not in (True, "1"):
             raise HypothesisError(f"ShuffledBatches(fresh={shown(fresh)}): {ONCE}")
-        if drop_last not in (True, False, "0", "1"):
-            raise InputError(
-                f"drop_last={shown(drop_last)} must be 1, where a last batch that is not full is dropped, or 0"
-            )
+        drops = Switch("a last batch that is not full is dropped").check("drop_last", drop_last)
         number, size, total = (
             None if value is None else COUNT.check(name, value)
             for name, value in (("batches", batches), ("batch", batch), ("records", records))
         )
-        if number is not None and (size is not None or total is not None or drop_last in (True, "1")):
+        if number is not None and (size is not None or total is not None or drops):
             raise InputError("ShuffledBatches takes batches=…, or batch=… and records=… with drop_last=0 or 1")
         if (size is None) != (total is None):
             raise InputError(
@@ -94,7 +91,7 @@ class ShuffledBatches(Scheme):
             )
         if size is not None and total is not None and size > total:
             raise InputError(f"batch={size} must be at most records={total}")
-        values = {"batches": number, "batch": size, "records": total, "drop_last": drop_last in (True, "1")}
+        values = {"batches": number, "batch": size, "records": total, "drop_last": drops}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

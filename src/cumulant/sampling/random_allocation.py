@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cumulant.bounds.allocation import ALLOCATION
 from cumulant.bounds.bound import Bound, proved
 from cumulant.curves.curve import Curve, compose
-from cumulant.domains import COUNT, Domain, Exact, Number
-from cumulant.errors import InputError, shown
+from cumulant.domains import COUNT, Domain, Exact, Number, Switch
+from cumulant.errors import InputError
 from cumulant.exact.grid.allocation import Allocated, AllocatedBelow, attained_loss, fits
 from cumulant.exact.grid.allocation_types import MOST_WORK, type_work
 from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
@@ -56,13 +56,12 @@ class RandomAllocation(Scheme):
 
     def __init__(self, steps: Number, picks: Number = 1, *, upper_bound: Number = 0) -> None:
         many, some = COUNT.check("steps", steps), COUNT.check("picks", picks)
-        if upper_bound not in (True, False, "0", "1"):
-            raise InputError(f"upper_bound={shown(upper_bound)} must be 1, where the epoch only bounds what ran, or 0")
+        surrogate = Switch("the epoch only bounds what ran").check("upper_bound", upper_bound)
         if some > many:
             raise InputError(f"picks={some} must be at most steps={many}: a record is in different steps of the epoch")
         object.__setattr__(self, "length", many)
         object.__setattr__(self, "picks", some)
-        object.__setattr__(self, "surrogate", upper_bound in (True, "1"))
+        object.__setattr__(self, "surrogate", surrogate)
 
     @property
     def announced(self) -> bool:  # type: ignore[override]

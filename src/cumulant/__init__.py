@@ -189,7 +189,7 @@ __all__ = [
 ]
 
 
-_ROOMS = {
+_SUBMODULES = {
     "approximations": "cumulant.paper.approximations",
     "chi": "cumulant.paper.chi",
     "composition": "cumulant.conversion.composition",
@@ -200,7 +200,7 @@ _ROOMS = {
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
-_HOMES = {
+_PUBLIC_NAMES = {
     "cumulant.accountant": ("Accountant",),
     "cumulant.accounting.attacks": ("TradeOffCurve",),
     "cumulant.accounting.check": ("Check",),
@@ -242,7 +242,7 @@ _HOMES = {
 }
 """Public names by module, loaded when the name is first asked for; mechanisms and schemes are found by their registries."""
 
-_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = {name: module for module, names in _PUBLIC_NAMES.items() for name in names}
 """The module of a public name."""
 
 
@@ -298,8 +298,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cumulant")
-    if name in _ROOMS:
-        return import_module(_ROOMS[name])
+    if name in _SUBMODULES:
+        return import_module(_SUBMODULES[name])
     if name in _MODULES:
         return globals().setdefault(name, getattr(import_module(_MODULES[name]), name))
     # `from cumulant import domains` asks for a module and loads nothing else

@@ -16,11 +16,11 @@ _DRAWERS: dict[str, Callable[..., Any]] = {}
 def drawer(of: str) -> Callable[[D], D]:
     """Make a function the one that draws this kind of thing."""
 
-    def known(function: D) -> D:
+    def register(function: D) -> D:
         _DRAWERS[of] = function
         return function
 
-    return known
+    return register
 
 
 def drawn(of: str, *asked: Any) -> Any:

@@ -117,14 +117,14 @@ class Shares:
             raise InputError(
                 f"K is infinite at order {float(self.lam) + 1:g} for every value of ?{name}; it can have no share"
             )
-        private, loud = (grid.first, grid.last) if ends[0] <= ends[1] else (grid.last, grid.first)
+        private, weak = (grid.first, grid.last) if ends[0] <= ends[1] else (grid.last, grid.first)
         if self._at(name, private) > most:
             raise InputError(f"no value of ?{name} has a share this small; give it a larger share, or a larger target")
-        if self._at(name, loud) <= most:
-            return loud
-        while abs(loud - private) > 1:
-            middle = (private + loud) // 2
-            private, loud = (middle, loud) if self._at(name, middle) <= most else (private, middle)
+        if self._at(name, weak) <= most:
+            return weak
+        while abs(weak - private) > 1:
+            middle = (private + weak) // 2
+            private, weak = (middle, weak) if self._at(name, middle) <= most else (private, middle)
         return private
 
 

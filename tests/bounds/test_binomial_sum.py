@@ -74,7 +74,7 @@ def every_term(curve: BinomialSum, order: int, bits: int) -> Any:
     """Eq. (9) at an integer order with all its terms in balls, nothing left out."""
     with BALLS.at(bits):
         j = np.arange(2, order + 1).astype(object)
-        logs = log_binomials(order, BALLS) + j * BALLS.number(curve.rate).log() + curve._chosen(j, BALLS)
+        logs = log_binomials(order, BALLS) + j * BALLS.number(curve.rate).log() + curve._least_coefficients(j, BALLS)
         if isinstance(curve, PaperMaximum):
             largest = BALLS.number(0)
             for each in logs:

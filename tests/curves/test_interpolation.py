@@ -17,7 +17,7 @@ from cumulant.curves import interpolation as module
 from cumulant.curves.cached_curve import Remembered
 from cumulant.curves.closed_form import Concentrated, LaplaceShift, Response, Truncated
 from cumulant.curves.curve import Curve, Lowest, compose
-from cumulant.curves.interpolation import Between, between
+from cumulant.curves.interpolation import ChebyshevCurve, chebyshev_curve
 from cumulant.numerics.search import SCAN
 from tests.effort import drawn
 
@@ -108,7 +108,7 @@ def test_what_changes_is_asked_again() -> None:
     accountant = cm.Accountant()
     accountant.compose(cm.Gaussian(sigma=3), times=4)
     accountant.compose(mine)
-    assert between(accountant.curve()) is None
+    assert chebyshev_curve(accountant.curve()) is None
     before = accountant.epsilon("1e-6", method="rdp")
     rho = 0.4
     assert accountant.epsilon("1e-6", method="rdp") > 1.2 * before
@@ -125,7 +125,7 @@ def test_what_changes_is_asked_again() -> None:
     ids=["Gaussian", "Laplace", "Response", "Composition"],
 )
 def test_smooth_curves_are_interpolated(curve: Curve) -> None:
-    table = Between(curve)
+    table = ChebyshevCurve(curve)
     lam = np.geomspace(0.3, 4000, 400)
     for each in lam[::10].tolist():
         while not table.settled(each):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cumulant.numerics.search import invert_falling
+from cumulant.numerics.search import invert_falling, locate_minimum
 
 
 @pytest.mark.parametrize("root", [1e-200, 3e-7, 0.5, 1.0, math.pi, 700.0, 1e12])
@@ -64,3 +64,10 @@ def test_an_end_that_is_nowhere_proved_is_none() -> None:
 def test_values_that_are_infinite_are_halved() -> None:
     low, high = invert_falling(lambda x: (x < 0.5, 0.5 - x if x < 0.5 else -math.inf), 1.0, 1e-310, 2.0**60)
     assert (low, high) == (math.nextafter(0.5, 0.0), 0.5)
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.2, 1.7, 400.0])
+def test_the_bottom_of_a_valley_is_found(start: float) -> None:
+    found = locate_minimum(lambda d: d + 3 / d, start)
+    assert found == pytest.approx(math.sqrt(3), rel=1e-4)
+    assert locate_minimum(lambda d: -d, 1.0) == 1.0  # there is none

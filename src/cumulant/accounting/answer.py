@@ -67,7 +67,7 @@ def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Flo
     rounds = rounds_of(run)[0] if question.two_sided else None
     if _has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
-    if not question.row or (rounds and not all(map(_between, value))):
+    if not question.row or (rounds and not all(map(_has_composition, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
@@ -121,7 +121,7 @@ def below_zero(epsilon: Fraction, delta: float) -> float:
     return min(float((1 - BOUNDED.exp(BOUNDED.number(epsilon)) * (1 - BOUNDED.number(delta))).upper()), 1.0)
 
 
-def _between(delta: Exact) -> bool:
+def _has_composition(delta: Exact) -> bool:
     """Return True if there is something to compose for.
 
     Pure privacy and a delta of 1 are known from the curve.
@@ -155,7 +155,7 @@ def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) ->
     nothing = math.inf if question.asked == "delta" else 1.0
     if rounds is None:
         return _Exact(nothing * ones, np.nan * ones, ones, given)
-    listed = sorted({each for each in values if question.asked == "epsilon" or _between(each)})
+    listed = sorted({each for each in values if question.asked == "epsilon" or _has_composition(each)})
     # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
     listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
     found = _each_by_losses(rounds, question, listed)

@@ -149,10 +149,10 @@ class BinomialSum(Amplified):
                 found = self._from_balls([ball], lambda _: [self._far_value(order, FLOATS)])
                 self._far_cache[key] = BOUNDED.known(found)[0]
             else:
-                self._far_cache[key] = float(self._far(order, FLOATS))
+                self._far_cache[key] = float(self._large_order(order, FLOATS))
         return self._far_cache[key]
 
-    def _far(self, order: int, on: Arithmetic) -> Scalar:
+    def _large_order(self, order: int, on: Arithmetic) -> Scalar:
         """K at an order above TERM_BY_TERM, from the blocks that matter."""
         return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on, self.base.estimated))
 
@@ -220,7 +220,7 @@ class BinomialSum(Amplified):
             self._memory["table"] = table
         return table
 
-    def _chosen(self, j: Array, on: Arithmetic) -> Array:
+    def _least_coefficients(self, j: Array, on: Arithmetic) -> Array:
         """log c_j, the coefficient that is the smallest in floats, at increasing j."""
         choice = self._table(int(j[-1]))[1][j.astype(np.int64) - 2]
         log_c = np.empty(j.shape, dtype=object) if on.exact else on.asarray(np.empty(j.shape))
@@ -243,7 +243,7 @@ class BinomialSum(Amplified):
                 if self.base.estimated and not self.base.takes_balls():
                     new = BOUNDED.measured(self._table(top)[2][j - 2]) + Enclosure(0.0, MEASURED)
                 else:
-                    new = self._chosen(j.astype(np.float64), UPPER)
+                    new = self._least_coefficients(j.astype(np.float64), UPPER)
             known = self._memory["coefficients"] = new if known is None else np.concatenate([known, new])
         return known  # type: ignore[no-any-return]
 
@@ -261,7 +261,7 @@ class BinomialSum(Amplified):
         new = [each for each in j.tolist() if each not in known]
         if new:
             with np.errstate(all="ignore"):
-                found = self._chosen(np.array(new, dtype=np.float64), BOUNDED)
+                found = self._least_coefficients(np.array(new, dtype=np.float64), BOUNDED)
             known.update(zip(new, zip(found.mid.tolist(), found.radius.tolist(), strict=True), strict=True))
         value = Enclosure(np.full(needed.shape, np.nan), np.full(needed.shape, np.nan))
         for each in j.tolist():
@@ -276,7 +276,7 @@ class BinomialSum(Amplified):
         if order > TERM_BY_TERM:
             if self.base.summed or order > FARTHEST_ORDER:
                 return on.number(math.inf)
-            return self._far(order, on)
+            return self._large_order(order, on)
         logs, left_out, cut = self._logs(order, on, (on.precision() // 2 + 8) * math.log(2) + math.log(order))
         if not left_out:
             return on.log1p_sum_exp(logs)
@@ -297,11 +297,11 @@ class BinomialSum(Amplified):
             small = np.flatnonzero(self._upper_terms(log_choose) < cut) + _HEAD + 1
             j, left_out = np.delete(j, small - 2), small.size
         j = j.astype(object)
-        log_c = self._chosen(j, on)
+        log_c = self._least_coefficients(j, on)
         costly = [i for i, each in enumerate(log_c) if each.is_nan()] if certain else []
         if costly:
             with np.errstate(all="ignore"):
-                upper = self._chosen(j[costly].astype(np.float64), UPPER).upper()
+                upper = self._least_coefficients(j[costly].astype(np.float64), UPPER).upper()
             log_c[costly] = [on.number(each) for each in upper.tolist()]
         log_choose = on.log(on.asarray(choose(order, j.tolist()))) if left_out else log_binomials(order, on)
         return log_choose + on.asarray(j) * self._log_rate(on) + log_c, left_out, cut
@@ -345,7 +345,7 @@ class PaperMaximum(BinomialSum):
         logs, _, cut = self._logs(order, on, drop=1.0)
         return reduce(on.maximum, logs, on.maximum(on.number(0), on.number(cut))) + on.log(on.number(order))
 
-    def _far(self, order: int, on: Arithmetic) -> Scalar:
+    def _large_order(self, order: int, on: Arithmetic) -> Scalar:
         largest = log_block_largest(order, self.rate, self.coefficients, on, self.base.estimated)
         return on.maximum(largest, on.number(0)) + on.log(on.number(order))
 

@@ -159,7 +159,7 @@ def _planned(whole: _Whole, order: int, rate: float, coefficients: Coefficients)
     )
     with np.errstate(all="ignore"):
         log_c = np.array([coefficient(nodes, FLOATS) for coefficient in coefficients])
-        plan = _chosen(nodes, log_c, order, log_rate, whole)
+        plan = _choose_blocks(nodes, log_c, order, log_rate, whole)
         while nodes.size < SETTINGS.most_nodes:
             matter = (np.diff(nodes) > 1) & (plan.log_share[:-1] > plan.log_total + math.log(tolerance / nodes.size))
             start, width = nodes[:-1][matter, None], np.diff(nodes)[matter, None]
@@ -169,14 +169,14 @@ def _planned(whole: _Whole, order: int, rate: float, coefficients: Coefficients)
             place = np.argsort(np.concatenate([nodes, new]), kind="stable")
             new_c = np.array([coefficient(new, FLOATS) for coefficient in coefficients])
             nodes, log_c = np.concatenate([nodes, new])[place], np.concatenate([log_c, new_c], axis=1)[:, place]
-            before, plan = plan.log_total, _chosen(nodes, log_c, order, log_rate, whole)
+            before, plan = plan.log_total, _choose_blocks(nodes, log_c, order, log_rate, whole)
             # K = log(1 + e^total): what counts is the error of total, relative to K once K is large
             if before - plan.log_total < tolerance * max(1.0, plan.log_total):
                 break
     return plan
 
 
-def _chosen(nodes: Array, log_c: Array, order: int, log_rate: float, whole: _Whole) -> _Plan:
+def _choose_blocks(nodes: Array, log_c: Array, order: int, log_rate: float, whole: _Whole) -> _Plan:
     """The best coefficient and direction for each block between these nodes."""
     ends = _blocks(nodes), _ends(log_c)
     upward, downward = (_log_shares(*ends, order, log_rate, up, FLOATS, whole) for up in (True, False))

@@ -27,7 +27,7 @@ import numpy as np
 from cumulant.conversion import tradeoff
 from cumulant.curves.closed_form import response_cgf, response_kl
 from cumulant.curves.curve import Curve
-from cumulant.curves.interpolation import between
+from cumulant.curves.interpolation import chebyshev_curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import rounded_up
@@ -135,8 +135,8 @@ def curve_advantage(curve: Curve) -> float:
     slack, (loss, _) = curve.slack(), _log_odds(curve)
     if slack >= 1 or not loss < np.inf:
         return 1.0
-    room = BOUNDED.number(slack) + BOUNDED.number(1 - slack) * BOUNDED.tanh(BOUNDED.asarray([loss]) / 2)
-    return min(float(room.upper()[0]), 1.0)
+    advantage = BOUNDED.number(slack) + BOUNDED.number(1 - slack) * BOUNDED.tanh(BOUNDED.asarray([loss]) / 2)
+    return min(float(advantage.upper()[0]), 1.0)
 
 
 def _log_odds(curve: Curve) -> tuple[float, float]:
@@ -248,7 +248,7 @@ def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Arra
     above(x, order, most) says whether the divergence at x is more than `most`; roots lie between 0 and the row's end.
     """
     if curve.estimated:  # integrals of a user's densities cost most; any order that the search proposes gives a bound
-        curve = between(curve) or curve
+        curve = chebyshev_curve(curve) or curve
     orders, value, before = np.append(1.0, 1 + SCAN), np.empty((ends.size, 0)), np.inf
     while True:
         new = orders[value.shape[1] :]

@@ -56,7 +56,7 @@ def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion)
 
     with np.errstate(all="ignore"):
         found = least(objective, curve.integral, nothing_beyond(curve, conversion, log_delta, probes[:, 0])).where
-        lam = np.union1d(_between(found.min(), found.max(), curve.integral), found)
+        lam = np.union1d(_scan_nodes(found.min(), found.max(), curve.integral), found)
         slope, height = curve.cgf(lam) / lam, conversion.epsilon(lam, 0.0, log_delta, FLOATS)
         for _ in range(
             0 if curve.integral else SETTINGS.refinements
@@ -69,7 +69,7 @@ def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion)
         return lam[lowest_lines(slope, height, counts)]
 
 
-def _between(low: float, high: float, integral: bool) -> Array:
+def _scan_nodes(low: float, high: float, integral: bool) -> Array:
     """Return every integer up to 512 and then ever wider steps.
 
     Real arguments are added, unless the curve has corners at integers.

@@ -11,7 +11,7 @@ import numpy as np
 from cumulant.conversion.certify import is_pure
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
-from cumulant.curves.interpolation import between
+from cumulant.curves.interpolation import chebyshev_curve
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.rounding import FEW, rounded_down, rounded_up
 from cumulant.numerics.search import least
@@ -44,7 +44,7 @@ def located(curve: Curve, search: Callable[[Curve], Minimum]) -> Minimum:
 
     The table of remembered values is refined where the search ends, until nothing is open there.
     """
-    table = between(curve)
+    table = chebyshev_curve(curve)
     if table is None:
         return search(curve)
     while True:
@@ -72,12 +72,12 @@ def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversio
         return _in_blocks(lambda some: best_epsilon(curve, some, conversion), deltas)
     pure = float(curve.pure())
     certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
-    room = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number
-    value = np.where(room >= 0, pure, np.inf)
-    order = np.full(room.shape, np.inf)
-    asked = (room > 0) & ~certain & (value > 0)  # nothing is less than none
+    left = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number
+    value = np.where(left >= 0, pure, np.inf)
+    order = np.full(left.shape, np.inf)
+    asked = (left > 0) & ~certain & (value > 0)  # nothing is less than none
     if asked.any():
-        log_delta = np.log(room[asked])[:, None]
+        log_delta = np.log(left[asked])[:, None]
 
         def objective(lam: Array) -> Array:
             return conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS)

@@ -61,8 +61,8 @@ def advantage(epsilon: Iterable[Number], delta: Iterable[Number]) -> float:
     loss, slack = _statements(epsilon, delta)
     with np.errstate(all="ignore"):
         # both bounds meet where a + b = 1; there b - a = (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)
-        room = BOUNDED.tanh(loss / 2) + 2 * slack / (1 + BOUNDED.exp(loss))
-    return float(min(np.min(room.upper()), 1.0))
+        bound = BOUNDED.tanh(loss / 2) + 2 * slack / (1 + BOUNDED.exp(loss))
+    return float(min(np.min(bound.upper()), 1.0))
 
 
 def _statements(epsilon: Iterable[Number], delta: Iterable[Number]) -> tuple[Enclosure, Enclosure]:

@@ -35,12 +35,12 @@ class BoundedRange(Curve):
         if not self.epsilon:
             return on.asarray(lam) * 0
         if on.exact:
-            return _far(on.asarray(lam), on.number(self.epsilon), on)
+            return _large_order_cgf(on.asarray(lam), on.number(self.epsilon), on)
         e = np.float64(max(FLOATS.number(self.epsilon), 1e-150))  # numpy overflows to infinity
         with np.errstate(all="ignore"):
             far = (lam * e / 2 > FAR) | (e / 2 > FAR)
             small = (lam + 1) * e / 2 < SMALL
-            return np.where(far, _far(lam, e, on), np.where(small, _small(lam, e), _near(lam, e / 2)))
+            return np.where(far, _large_order_cgf(lam, e, on), np.where(small, _small(lam, e), _near(lam, e / 2)))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         """s(1) + y coth y - 1, y = e/2."""
@@ -62,7 +62,7 @@ class BoundedRange(Curve):
         return Fraction(0), self.epsilon**2 / 8
 
 
-def _far(lam: Any, e: Any, on: Arithmetic) -> Any:
+def _large_order_cgf(lam: Any, e: Any, on: Arithmetic) -> Any:
     def rest(x: Any) -> Any:
         return on.log(-on.expm1(-x * e))
 

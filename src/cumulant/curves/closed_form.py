@@ -192,10 +192,10 @@ def lemma3(x: Any, rate: Scalar, on: Arithmetic) -> Any:
     far = on.log1p_exp(on.log(rate) + on.log_expm1(x))  # e^x may overflow where the answer does not
     if on.exact:
         return on.minimum(on.log1p(rate * on.expm1(x)), far)
-    return _between(far, x) if on.enclosing else far
+    return _enclosed_from_zero(far, x) if on.enclosing else far
 
 
-def _between(found: Any, x: Any) -> Any:
+def _enclosed_from_zero(found: Any, x: Any) -> Any:
     """Return what is found, or the interval [0, x] if x is too small for its logarithm.
 
     The interval holds it as well.

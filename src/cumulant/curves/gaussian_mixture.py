@@ -275,7 +275,7 @@ class MixtureCurve(Curve):
             if lost <= wanted or not (on.enclosing or on.exact):
                 return self._settled(found, log_error, on)
             digits += max(float(lost - wanted) + 5, 10.0) if math.isfinite(lost) else 40.0
-        return self._far(lam, on)
+        return self._convexity_bound(lam, on)
 
     def _settled(self, log_excess_: Array, log_error: Array, on: Arithmetic) -> Array:
         """log(1 + e^excess), wrong by the error."""
@@ -357,7 +357,7 @@ class MixtureCurve(Curve):
                 left = -lam * weight + lam * a * first**2 / 2 + log_tail(-low - lam * first)
         return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN
 
-    def _far(self, lam: Array, on: Arithmetic) -> Array:
+    def _convexity_bound(self, lam: Array, on: Arithmetic) -> Array:
         """Return the bound by joint convexity and Minkowski, or by the smallest shift alone.
 
         Joint convexity gives log SUM w_i e^{a lambda c_i^2/2}.

@@ -101,7 +101,7 @@ class ReplacementCurve(MixtureCurve):
             right = np.minimum.reduce([height + log_tail(high - centre) for centre, height in self._right(lam)])
         return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN
 
-    def _far(self, lam: Array, on: Arithmetic) -> Array:
+    def _convexity_bound(self, lam: Array, on: Arithmetic) -> Array:
         """Joint convexity: log(1 + g (e^{2 lambda a c^2} - 1))."""
         x = on.asarray(lam)
         square = on.number(2 * self.law.largest**2)

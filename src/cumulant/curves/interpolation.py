@@ -68,7 +68,7 @@ class _Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Wrapped):
+class ChebyshevCurve(Wrapped):
     """A curve for one search, interpolated between the orders at which it is remembered."""
 
     _panels: dict[tuple[float, float], _Panel] = field(default_factory=dict, compare=False, repr=False)
@@ -149,6 +149,6 @@ def _ends(right: int) -> tuple[float, float]:
     return low, 2 * low
 
 
-def between(curve: Curve) -> Between | None:
-    """The curve as a search may ask it, if its values are remembered."""
-    return Between(curve) if curve.remembered and not curve.integral else None
+def chebyshev_curve(curve: Curve) -> ChebyshevCurve | None:
+    """Return the curve as a search may ask it; None if its values are not remembered."""
+    return ChebyshevCurve(curve) if curve.remembered and not curve.integral else None

@@ -92,10 +92,10 @@ class IndividualMixture:
         accepted = np.einsum("ij,ij->i", after, self.certificates[last]) <= self.thresholds[last]
         rest = np.flatnonzero(~accepted)
         if rest.size and len(self.thresholds) > 1:
-            room = after[rest] @ self.certificates.T <= self.thresholds
-            found = room.any(axis=1)
+            fits = after[rest] @ self.certificates.T <= self.thresholds
+            found = fits.any(axis=1)
             accepted[rest[found]] = True
-            last[rest[found]] = np.argmax(room[found], axis=1)
+            last[rest[found]] = np.argmax(fits[found], axis=1)
         return np.asarray(accepted)
 
     def add(self, totals: Integers, levels: Levels) -> None:
@@ -167,6 +167,8 @@ def _threshold(rule: Mixture, whole: Sequence[int]) -> int:
                 share = Fraction(part, WHOLE)
                 distance += BALLS.number(share) * (BALLS.log(BALLS.number(share)) - BALLS.log(BALLS.number(weight)))
         lam = BALLS.number(order)
-        room = BALLS.log(BALLS.number(rule.delta)) - _KAPPA.correction(lam, BALLS) + BALLS.number(order * rule.epsilon)
-        scaled = ((room - distance) * (WHOLE * UNIT)).lower().floor().unique_fmpz()
+        budget = (
+            BALLS.log(BALLS.number(rule.delta)) - _KAPPA.correction(lam, BALLS) + BALLS.number(order * rule.epsilon)
+        )
+        scaled = ((budget - distance) * (WHOLE * UNIT)).lower().floor().unique_fmpz()
         return min(int(scaled), 2**62) if scaled is not None else -1

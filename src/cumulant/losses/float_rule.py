@@ -68,7 +68,7 @@ class FloatRule:
     def size(self) -> int:
         return self.losses.size
 
-    def between(self, low: float, high: float) -> Enclosure:
+    def weights_between(self, low: float, high: float) -> Enclosure:
         """Return the weights of the points between two edges of panels."""
         return self.weights[(self.places > low) & (self.places < high)]
 

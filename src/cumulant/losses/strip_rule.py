@@ -104,7 +104,7 @@ class _Along:
         self.sine, self.cosine, self.least = on.sin(self.angle), on.cos(self.angle), on.cos(self.angle / 2)
         self.growth = law.base.growth(height, on)
 
-    def between(self, low: Any, high: Any) -> Any:
+    def log_integral(self, low: Any, high: Any) -> Any:
         """Return log of a bound of the integral between two v."""
         on, kept, half = self.on, self.kept, (high - low) / 2
         left, right = self.g * on.exp(self.t * low), self.g * on.exp(self.t * high)
@@ -155,7 +155,7 @@ def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[flo
 def _sizes(law: Mixed, lam: float, top: float, span: tuple[float, float], heights: Any) -> Any:
     """Return log of the integral along each height between the ends, in floats."""
     edges = np.linspace(*span, SETTINGS.cells + 1)
-    return np.logaddexp.reduce(_Along(law, lam, top, heights, ON_FLOATS).between(edges[:-1], edges[1:]), axis=1)
+    return np.logaddexp.reduce(_Along(law, lam, top, heights, ON_FLOATS).log_integral(edges[:-1], edges[1:]), axis=1)
 
 
 def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
@@ -178,7 +178,7 @@ def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
     along = _Along(law, exact, arb(top), height, ON_BALLS)
     size = ends * along.lift().exp()
     for a, b in pairwise(edges):
-        size += along.between(a, b).exp()
+        size += along.log_integral(a, b).exp()
     error = (
         arb((2 * size / (2 * arb.pi() * height / step).expm1()).upper())
         if t * height < WIDEST_ANGLE + 0.01

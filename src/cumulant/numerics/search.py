@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,9 @@ class SearchSettings:
 
     largest_step: float = 2.0**64
     """Relative distance of the last arguments away from a guess."""
+
+    flat: float = 1e-5
+    """Relative width at which the search for a minimum in balls ends; derived: below it they change by 1e-10 only."""
 
     neighbour: float = 2.0**-52
     """Relative width of a bracket whose ends are neighbouring floats, or nearly so."""
@@ -244,6 +248,85 @@ def _secants(
     return low, high, None
 
 
+def bracket_falling(
+    function: Callable[[float], float], slope: float, value: float, start: float, tolerance: float = 4e-14
+) -> tuple[float, float]:
+    """Return a narrow bracket of the number >= 0 at which a falling function has this value.
+
+    Secants find it, from a guess and the slope there. At its upper end the function is at most the value, at its lower end, if
+    that is positive, above it.
+
+    >>> low, high = bracket_falling(lambda x: -x * x, -2.0, -2.0, 1.0)
+    >>> low <= 2**0.5 <= high, high - low < 1e-13
+    (True, True)
+    """
+    low, high = -math.inf, math.inf
+    x, before = max(start, 0.0), (math.nan, math.nan)
+    for _ in range(200):
+        found = function(x)
+        low, high = (low, x) if found <= value else (x, high)
+        if high == 0 or (high < math.inf and high - low <= tolerance * high):
+            break
+        if math.isfinite(found) and math.isfinite(before[1]) and found != before[1]:
+            slope = min((found - before[1]) / (x - before[0]), slope / 4)
+        before = (x, found)
+        # a little too far, so that both ends close in
+        side = tolerance / 4 * x * (1 if found > value else -1)
+        after = x + (value - found) / slope + side if math.isfinite(found) else math.nan
+        if not max(low, 0.0) < after < high:
+            after = max(2 * x, 1e-9) if high == math.inf else (max(low, 0.0) + high) / 2
+            if low < 0 and high < 1e-9:
+                after = 0.0
+        if after in (low, high, math.inf):
+            break
+        x = after
+    return max(low, 0.0), high
+
+
+def falling_threshold(function: Callable[[float], float], target: float) -> float:
+    """Return the smallest number, up to a per mille, at which a falling function meets the target.
+
+    Returns inf if it would exceed 1e15.
+    """
+    low, high = 1e-12, 1e-12
+    while not function(high) <= target:
+        low, high = high, 8 * high
+        if high > 1e15:
+            return math.inf
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if function(middle) <= target else (middle, high)
+    return high
+
+
+@np.errstate(all="ignore")
+def newton_roots(
+    function: Callable[[Array], tuple[Array, Array]], asked: Array, start: Array, steepness: float
+) -> Array:
+    """Return where a falling function has each of these values, by safeguarded Newton steps.
+
+    `function` gives values and slopes; a step changes them by about four at most, for a function that is about so
+    steep. Returns NaN where none is found.
+    """
+    at = start
+    low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
+    for _ in range(80):
+        value, slope = function(at)
+        known = np.isfinite(value)
+        above = known & (value > asked)
+        low, high = np.where(above, at, low), np.where(above, high, at)  # a sum that is not positive: too far out
+        move = np.where(known & (slope < 0), (asked - value) / slope, np.where(above, 1.0, -1.0) / steepness)
+        after = at + np.clip(move, -4 / steepness, 4 / steepness)
+        outside = ~((after > low) & (after < high))
+        middle = np.where(np.isfinite(low) & np.isfinite(high), (low + high) / 2, after)
+        after = np.where(outside, middle, after)
+        done = known & (np.abs(after - at) <= 4e-16 * np.maximum(np.abs(at), 1e-300))
+        at = after
+        if done.all():
+            return at
+    return np.where(high - low < 1e-6 * np.maximum(np.abs(at), 1e-12), at, np.nan)
+
+
 def bisect_rows(holds: Callable[[Array], Array], low: Array, high: Array, halvings: int) -> Array:
     """Return where a condition that stays true begins, from the side on which it holds.
 
@@ -342,3 +425,44 @@ def largest_integer(fits: Callable[[int], object], most: int = 2**40) -> int:
     if fits(high):
         return high
     return bisect_integers(lambda count: not fits(count), low, high) - 1
+
+
+@np.errstate(all="ignore")
+def minimise_rows(function: Callable[[Array], Array], nodes: Array, points: int) -> tuple[Array, Array]:
+    """Return the smallest values of unimodal functions, and where.
+
+    Each row of nodes is the first grid of one function. Grids of so many points close in on the minimum, and a parabola
+    finishes.
+    """
+    rows = np.arange(len(nodes))
+    for _ in range(4):
+        found = function(nodes)
+        found = np.where(np.isnan(found), np.inf, found)
+        best = np.argmin(found, axis=1)
+        low, high = np.maximum(best - 1, 0), np.minimum(best + 1, nodes.shape[1] - 1)
+        least, where = found[rows, best], nodes[rows, best]
+        bend = found[rows, low] - 2 * least + found[rows, high]
+        apart = np.log(where / nodes[rows, low])
+        vertex = where * np.exp(0.5 * apart * (found[rows, low] - found[rows, high]) / bend)
+        vertex = np.where((high - low == 2) & (bend > 0) & np.isfinite(vertex), vertex, where)
+        nodes = np.geomspace(nodes[rows, low], nodes[rows, high], points, axis=1)
+    after = function(vertex[:, None])[:, 0]
+    better = after < least
+    return np.where(better, after, least), np.where(better, vertex, where)
+
+
+def locate_minimum(function: Callable[[float], Any], start: float) -> float:
+    """Return about where a unimodal function of a positive number is smallest.
+
+    Its values may be balls' midpoints, where floats have no digits left. Returns the guess if the search leaves [1e-9, 1e9].
+    """
+    centre, width = start, 0.5
+    while width > SETTINGS.flat:
+        left, middle, right = (function(centre * math.exp(move * width)) for move in (-1, 0, 1))
+        if middle <= left and middle <= right:
+            width /= 4
+        else:
+            centre *= math.exp(width if right < left else -width)
+            if not 1e-9 < centre < 1e9:
+                return start
+    return centre

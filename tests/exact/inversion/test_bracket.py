@@ -11,7 +11,7 @@ import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.conversion.query import Query
 from cumulant.exact.inversion import solver
-from cumulant.exact.inversion.bracket import locate_minimum, prove_epsilon
+from cumulant.exact.inversion.bracket import prove_epsilon
 from cumulant.exact.inversion.choose import sides
 from cumulant.numerics.arithmetic import BALLS
 
@@ -54,14 +54,6 @@ def test_a_wide_ball_proves_less() -> None:
         upper, lower = (prove_epsilon(lambda e: 2 - e + wide, BALLS.number(1), 1.0, upper) for upper in (True, False))
         assert upper == pytest.approx(1.25, rel=1e-9)
         assert lower == pytest.approx(0.75, rel=1e-9)
-
-
-@pytest.mark.parametrize("start", [1e-3, 0.2, 1.7, 400.0])
-def test_the_bottom_of_a_valley_is_found(start: float) -> None:
-    with BALLS.at(128):
-        found = locate_minimum(lambda d: d + 3 / d, start)
-        assert found == pytest.approx(math.sqrt(3), rel=1e-4)
-        assert locate_minimum(lambda d: -d, 1.0) == 1.0  # there is none
 
 
 def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:

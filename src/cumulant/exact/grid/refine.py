@@ -18,7 +18,7 @@ from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.saddle import Moments
 from cumulant.losses.grid import Step
 from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised, rounded_down, rounded_up
-from cumulant.numerics.search import bisect
+from cumulant.numerics.search import bisect, bracket_falling
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
     """Return epsilon by the saddle line; the saddle point itself if the line does not decay."""
     start = float(saddle.epsilon_of(at)[0])
     along = saddle.line(terms, at, saddle.spread(terms, at))
-    found = saddle.solve(along.log_delta, -along.lam, log_delta, start)[1] if along is not None else start
+    found = bracket_falling(along.log_delta, -along.lam, log_delta, start)[1] if along is not None else start
     return found if math.isfinite(found) else start
 
 
@@ -317,7 +317,7 @@ def _epsilon_bound(sums: Composed, log_delta: float, guess: float) -> Bound:
 
     Every misplacement of a loss is added.
     """
-    low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), GRID.solved)
+    low, high = bracket_falling(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), GRID.solved)
     if sums.upper:
         none = high == 0 and sums.log_delta(-sums.slip) <= log_delta
         value = 0.0 if none else next_above(high + sums.slip)

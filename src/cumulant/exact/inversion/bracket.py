@@ -32,20 +32,3 @@ def prove_epsilon(bound: Callable[[Any], Any], asked: Any, start: float, upper: 
     guess, step = (start, SEARCH.first_step) if start > 0 else (1.0, 1.0)
     low, high = invert_falling(excess, guess, SEARCH.smallest, SEARCH.largest, step)
     return high if upper else low
-
-
-def locate_minimum(value: Callable[[Any], Any], start: float) -> float:
-    """Return about where a unimodal function of a positive number is smallest, by balls.
-
-    Returns the guess if the search leaves [1e-9, 1e9].
-    """
-    centre, width = start, 0.5
-    while width > SEARCH.flat:
-        left, middle, right = (value(BALLS.number(centre * math.exp(move * width))).mid() for move in (-1, 0, 1))
-        if middle <= left and middle <= right:
-            width /= 4
-        else:
-            centre *= math.exp(width if right < left else -width)
-            if not 1e-9 < centre < 1e9:
-                return start
-    return centre

@@ -8,7 +8,7 @@ Every choice is valid; a bad one makes balls wide, or the proof of decay fail (d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, Constants, TestFunction
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
+from cumulant.numerics.search import minimise_rows, newton_roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +335,11 @@ def _is_followable(line: FloatLine, log_delta: float | None, epsilon: float | No
     return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= LINE.most_cancelled_search
 
 
+def find_roots(line: SearchLine, asked: Array) -> Array:
+    """Return where the line has each of these logarithms; NaN where none is found."""
+    return newton_roots(line.log_values, asked, (line.cgf - asked) / line.lam, line.lam)
+
+
 def find_root(line: SearchLine, asked: float) -> float | None:
     """Return where the line has this logarithm; None if Newton's steps do not find it."""
     found = float(find_roots(line, np.array([asked]))[0])
@@ -367,52 +373,4 @@ def best_values(line: SearchLine, targets: Array, wants_epsilon: bool, test: Tes
         found = line.log_values((targets[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
         return np.where(np.isfinite(found), log_constant + found, np.inf)
 
-    return _best_gaps(value, targets.size, line.lam)
-
-
-@np.errstate(all="ignore")
-def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple[Array, Array]:
-    """Return the smallest values of unimodal functions, and where.
-
-    Grids close in on them, and a parabola finishes.
-    """
-    rows, gaps = np.arange(count), np.tile(LINE.gap_grid / lam, (count, 1))
-    for _ in range(4):
-        found = value(gaps)
-        found = np.where(np.isnan(found), np.inf, found)
-        best = np.argmin(found, axis=1)
-        low, high = np.maximum(best - 1, 0), np.minimum(best + 1, gaps.shape[1] - 1)
-        least, where = found[rows, best], gaps[rows, best]
-        bend = found[rows, low] - 2 * least + found[rows, high]
-        apart = np.log(where / gaps[rows, low])
-        vertex = where * np.exp(0.5 * apart * (found[rows, low] - found[rows, high]) / bend)
-        vertex = np.where((high - low == 2) & (bend > 0) & np.isfinite(vertex), vertex, where)
-        gaps = np.geomspace(gaps[rows, low], gaps[rows, high], LINE.gap_points, axis=1)
-    after = value(vertex[:, None])[:, 0]
-    better = after < least
-    return np.where(better, after, least), np.where(better, vertex, where)
-
-
-@np.errstate(all="ignore")
-def find_roots(line: SearchLine, asked: Array) -> Array:
-    """Return where the line has each of these logarithms, by safeguarded Newton steps.
-
-    Returns NaN where none is found.
-    """
-    at = (line.cgf - asked) / line.lam
-    low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
-    for _ in range(80):
-        value, slope = line.log_values(at)
-        known = np.isfinite(value)
-        above = known & (value > asked)
-        low, high = np.where(above, at, low), np.where(above, high, at)  # a sum that is not positive: too far out
-        move = np.where(known & (slope < 0), (asked - value) / slope, np.where(above, 1.0, -1.0) / line.lam)
-        after = at + np.clip(move, -4 / line.lam, 4 / line.lam)
-        outside = ~((after > low) & (after < high))
-        middle = np.where(np.isfinite(low) & np.isfinite(high), (low + high) / 2, after)
-        after = np.where(outside, middle, after)
-        done = known & (np.abs(after - at) <= 4e-16 * np.maximum(np.abs(at), 1e-300))
-        at = after
-        if done.all():
-            return at
-    return np.where(high - low < 1e-6 * np.maximum(np.abs(at), 1e-12), at, np.nan)
+    return minimise_rows(value, np.tile(LINE.gap_grid / line.lam, (targets.size, 1)), LINE.gap_points)

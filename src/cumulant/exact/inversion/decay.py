@@ -22,6 +22,7 @@ import numpy as np
 from cumulant.exact.inversion.settings import DECAY
 from cumulant.losses.transform import DensityLaw, Rule
 from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.search import falling_threshold
 
 
 class DecayNotProved(Exception):
@@ -228,22 +229,6 @@ def _last_check_point(
     if not total <= -exponent:
         raise DecayNotProved("the last check point is not far enough")
     return last
-
-
-def falling_threshold(log_bound: Any, target: float) -> float:
-    """Return the smallest u, up to a per mille, at which a falling function meets the target.
-
-    Returns inf if u would exceed 1e15.
-    """
-    low, high = 1e-12, 1e-12
-    while not log_bound(high) <= target:
-        low, high = high, 8 * high
-        if high > 1e15:
-            return math.inf
-    while high > 1.001 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if log_bound(middle) <= target else (middle, high)
-    return high
 
 
 @dataclass(frozen=True, slots=True)

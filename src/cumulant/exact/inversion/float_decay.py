@@ -17,7 +17,6 @@ from cumulant.exact.inversion.decay import (
     DecayNotProved,
     Profile,
     TiltedType,
-    falling_threshold,
     omitted_mass,
     reachable_frequency,
     select_for_decay,
@@ -29,6 +28,7 @@ from cumulant.losses.strip_rule import float_whole_rule
 from cumulant.losses.transform import DensityLaw
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import U
+from cumulant.numerics.search import falling_threshold
 
 # Bounds on rounding errors, derived in docs/line.md, section 6; U = 2^-53 is half a unit in the last place.
 
@@ -193,7 +193,7 @@ def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow
         try:
             log_variation = float_variation(each.law, lam, *each.window) - each.log_mass
             rule = float_rule(each.law, lam, 0.0, each.log_mass + DECAY.coarse_log_error, each.window, beyond=False)
-            part = total(rule.between(*each.window))
+            part = total(rule.weights_between(*each.window))
         except OverflowError:
             continue  # a factor of at most 1
         wrong = each.relative_error + part.relative + _LEFT

@@ -17,6 +17,7 @@ from cumulant.exact.inversion.settings import SADDLE
 from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.grid import Step
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.search import bracket_falling
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,38 +189,6 @@ def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 
     return None
 
 
-def solve(
-    log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float, tolerance: float = 4e-14
-) -> tuple[float, float]:
-    """Return a narrow bracket of the epsilon >= 0 at which a falling function has this value.
-
-    Secants find it.
-
-    At its upper end the function is at most the value, at its lower end, if that is positive, above it.
-    """
-    low, high = -math.inf, math.inf
-    epsilon, before = max(start, 0.0), (math.nan, math.nan)
-    for _ in range(200):
-        value = log_delta_at(epsilon)
-        low, high = (low, epsilon) if value <= log_delta else (epsilon, high)
-        if high == 0 or (high < math.inf and high - low <= tolerance * high):
-            break
-        if math.isfinite(value) and math.isfinite(before[1]) and value != before[1]:
-            slope = min((value - before[1]) / (epsilon - before[0]), slope / 4)
-        before = (epsilon, value)
-        # a little too far, so that both ends close in
-        side = tolerance / 4 * epsilon * (1 if value > log_delta else -1)
-        after = epsilon + (log_delta - value) / slope + side if math.isfinite(value) else math.nan
-        if not max(low, 0.0) < after < high:
-            after = max(2 * epsilon, 1e-9) if high == math.inf else (max(low, 0.0) + high) / 2
-            if low < 0 and high < 1e-9:
-                after = 0.0
-        if after in (low, high, math.inf):
-            break
-        epsilon = after
-    return max(low, 0.0), high
-
-
 def saddle_epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None:
     """Return epsilon by the saddle line and by a line of twice the period.
 
@@ -232,5 +201,5 @@ def saddle_epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None
     if finer is None:
         return None
     start = float(epsilon_of(at)[0])
-    answers = [solve(one.log_delta, -one.lam, log_delta, start)[1] for one in (finer.coarser(), finer)]
+    answers = [bracket_falling(one.log_delta, -one.lam, log_delta, start)[1] for one in (finer.coarser(), finer)]
     return (answers[0], answers[1]) if all(map(math.isfinite, answers)) else None

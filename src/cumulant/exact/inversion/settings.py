@@ -53,7 +53,7 @@ class LineSettings:
     """Largest part of a law that a deviation leaves out, for few rounds; chosen by hand."""
 
     image_period_share: float = 0.8
-    """Part of the left images' period that the right images may fill; chosen by hand, room for a poor guess."""
+    """Part of the left images' period that the right images may fill; chosen by hand: a guess may be poor."""
 
     most_order_spacing: float = 24.0
     """Largest product of order and lattice spacing; derived: e^-24 is below a float's last digit, larger orders say no more."""
@@ -203,9 +203,6 @@ class SearchSettings:
 
     widest: float = 1e-3
     """Part of epsilon that the radius of a ball may cost; with more the caller uses the grid; chosen by hand."""
-
-    flat: float = 1e-5
-    """Relative width at which the search for a minimum ends; derived: below it balls change by 1e-10 only."""
 
 
 @dataclass(frozen=True, slots=True)

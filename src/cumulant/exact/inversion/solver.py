@@ -18,7 +18,7 @@ from typing import Any
 
 from cumulant.conversion.query import Query
 from cumulant.exact.grid.fft import Terms
-from cumulant.exact.inversion.bracket import locate_minimum, prove_epsilon
+from cumulant.exact.inversion.bracket import prove_epsilon
 from cumulant.exact.inversion.choose import (
     Side,
     best_value,
@@ -39,6 +39,7 @@ from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B, TestFunction
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+from cumulant.numerics.search import locate_minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,9 +357,10 @@ def _invert_delta(
     choice, asked = line.choice, BALLS.number(delta)
     if test is THEOREM_B and choice.decay_exponent - choice.image_exponent > LINE.most_cancelled_gap:
         # Floats lose the digits that cancel, and with them the best gap: any gap is valid, a poor one costs accuracy.
-        near = prove_epsilon(partial(line.upper, test=test, gap=gap), asked, start)
-        start = start if near is None else near
-        gap = BALLS.number(locate_minimum(partial(line.upper, BALLS.number(start), test), float(gap)))
+        found = prove_epsilon(partial(line.upper, test=test, gap=gap), asked, start)
+        start = start if found is None else found
+        near = BALLS.number(start)
+        gap = BALLS.number(locate_minimum(lambda d: line.upper(near, test, BALLS.number(d)).mid(), float(gap)))
     value = prove_epsilon(partial(line.upper, test=test, gap=gap) if upper else line.lower, asked, start, upper)
     if value is None:
         return None

@@ -25,7 +25,7 @@ from cumulant.losses.sampled_curve import SampledPair
 from cumulant.losses.subsampled import PAIR
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.quadrature import legendre
+from cumulant.numerics.quadrature import ball_integral, legendre
 from cumulant.numerics.rounding import ROUGH, U, raised
 from cumulant.pairs.gaussian import GaussianPair
 
@@ -202,7 +202,7 @@ def _delta_at(shift: Fraction, rate: Fraction, precision: int) -> Scalar:
     Delta = g E[ G(v/2 - h0 + sqrt(v) Z) - G(-h0) - F(-h0 + sqrt(v) Z) + F(-h0) ] at v = v*. The bracket is at most
     1 + sqrt(v)|Z|, because 0 < G < 1 and 0 < F' < 1, so |Z| > T contributes at most erfc(T/sqrt 2) + 2 sqrt(v) phi(T).
     """
-    from flint import acb, arb, ctx
+    from flint import arb, ctx
 
     if rate >= Fraction(1, 2):
         return BALLS.number(0)
@@ -230,8 +230,7 @@ def _delta_at(shift: Fraction, rate: Fraction, precision: int) -> Scalar:
         G0 = 1 - h0.exp() * F0
         goal = arb(2) ** -(bits + lost)
         T = math.ceil(math.sqrt(2 * math.log(2) * (bits + 6 + lost))) + 1 + math.ceil(float(root.mid()))
-        left = acb.integral(integrand, arb(-T), arb(0), rel_tol=arb(2) ** -bits, abs_tol=goal)
-        right = acb.integral(integrand, arb(0), arb(T), rel_tol=arb(2) ** -bits, abs_tol=goal)
-        total = (left + right).real / (2 * arb.pi()).sqrt()
+        left, right = (ball_integral(integrand, *ends, bits, goal) for ends in ((arb(-T), arb(0)), (arb(0), arb(T))))
+        total = (left + right) / (2 * arb.pi()).sqrt()
         tail = (T / arb(2).sqrt()).erfc() + 2 * root * (-arb(T) * T / 2).exp() / (2 * arb.pi()).sqrt()
         return g * (total + tail * arb(0, 1))

@@ -24,7 +24,7 @@ from cumulant.losses.sampled_curve import SampledPair
 from cumulant.losses.subsampled import PROFILE, Rate, unsampled_loss
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
-from cumulant.numerics.quadrature import legendre
+from cumulant.numerics.quadrature import ball_integral, legendre
 from cumulant.numerics.rounding import MANY, lowered, raised
 from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
 
@@ -234,7 +234,7 @@ class Budget(Curve):
         return np.asarray(np.logaddexp(found, log_part(low, np.full(orders.shape, near), orders - 1, near)))
 
     def _tail_ball(self, order: Fraction, start: float) -> Scalar:
-        from flint import acb, arb
+        from flint import arb
 
         t, g, a = BALLS.number(self.shift), BALLS.number(self.rate), BALLS.number(order)
 
@@ -243,8 +243,7 @@ class Budget(Curve):
                 w = 1 + g * (x.exp() - 1)
                 return (power * w.log(analytic=analytic) + x).exp() * (1 - ((x - t) / 2).exp())
 
-            fine = arb(2) ** -60
-            return g * g * acb.integral(integrand, low, high, rel_tol=fine, abs_tol=arb(log_size).exp() * fine).real
+            return g * g * ball_integral(integrand, low, high, 60, arb(log_size).exp() * arb(2) ** -60)
 
         size = float(self._log_tail(np.array([float(order)]), start)[0])
         size = (size if math.isfinite(size) else -1000.0) - 2 * math.log(float(self.rate))

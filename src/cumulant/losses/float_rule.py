@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.transform import NODES, DensityLaw, legendre
+from cumulant.losses.transform import NODES, DensityLaw
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.quadrature import legendre_balls
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ def float_variation(law: DensityLaw, lam: float, low: float, high: float) -> flo
 def _legendre() -> tuple[Enclosure, Enclosure]:
     """Return nodes and weights of the Gauss rule, each rounded once from its ball."""
     with BALLS.at(SETTINGS.ball_bits):
-        points: list[Any] = legendre(SETTINGS.ball_bits)
+        points: list[Any] = legendre_balls(NODES, SETTINGS.ball_bits)
         nodes, weights = BOUNDED.of_balls(x for x, _ in points), BOUNDED.of_balls(w for _, w in points)
     assert nodes.size == NODES
     return nodes, weights

@@ -376,7 +376,7 @@ class DensityLaw(Transform, ABC):
         half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
         losses, plus, minus = [], [], []
         point, forward, backward, power = self.ball_point(), 1 in self.signs, -1 in self.signs, 1 + lam
-        for node, weight in legendre(BALLS.precision()):
+        for node, weight in legendre_balls(NODES, BALLS.precision()):
             L, log_q = point(centre + r * node)
             size = weight * r
             losses.append(L)
@@ -536,8 +536,3 @@ class Mixed(DensityLaw):
             sides.append(math.log(2 * self.base.peaks(lam + 1 if sign > 0 else -lam) / (g * t)) + largest)
         size = (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max())
         return float(np.logaddexp.reduce(sides)), size
-
-
-def legendre(bits: int) -> list[tuple[Any, Any]]:
-    """Return nodes and weights of the Gauss rule of a panel as balls of this precision."""
-    return legendre_balls(NODES, bits)

@@ -83,6 +83,17 @@ def legendre_balls(nodes: int, bits: int) -> list[tuple[Any, Any]]:
     return [arb.legendre_p_root(nodes, k, weight=True) for k in range(nodes)]
 
 
+def ball_integral(integrand: Callable[[Any, bool], Any], low: Any, high: Any, bits: int, error: Any) -> Any:
+    """Return the ball of an integral between two balls, to 2^-bits of itself or to this error.
+
+    `integrand(x, analytic)` takes complex balls and is not finite where `analytic` is True and it has no analytic
+    continuation, as Arb wants it. A ball that is wider than asked for is valid too.
+    """
+    from flint import acb, arb
+
+    return acb.integral(integrand, low, high, rel_tol=arb(2) ** -bits, abs_tol=error).real
+
+
 def log_concave(
     log_f: LogFunctions, mode: Array, scale: Array, low: Array | float, high: Array | float, nodes: int = 64
 ) -> Array:

@@ -22,7 +22,7 @@ from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import escalated, up_to
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
-from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
+from cumulant.numerics.quadrature import LogFunctions, ball_integral, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.numerics.taylor import coefficients, exponential_sum, line, sinh_over
 from cumulant.pairs.laplace_replacement import LaplaceReplacementPair
@@ -277,7 +277,7 @@ class LaplaceLaw(Law, Line, Loss):
     def enclosure(
         self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
-        from flint import acb, arb
+        from flint import arb
 
         t, g = BALLS.number(self.shift), BALLS.number(rate)
 
@@ -289,11 +289,10 @@ class LaplaceLaw(Law, Line, Loss):
             w = mixed_ball(x, g)
             return term(point(w, w.log(), (-(x + t) / 2).exp() / 2, order))
 
-        size = ball_exp(log_size)
-        tolerance = {"rel_tol": arb(2) ** -bits, "abs_tol": size * arb(2) ** -bits}
-        total = acb.integral(integrand, arb(0), t, **tolerance).real + atom(t)
+        error = ball_exp(log_size) * arb(2) ** -bits
+        total = ball_integral(integrand, arb(0), t, bits, error) + atom(t)
         if whole:
-            total += acb.integral(integrand, -t, arb(0), **tolerance).real + atom(-t)
+            total += ball_integral(integrand, -t, arb(0), bits, error) + atom(-t)
         return total
 
     # ---- panels

@@ -15,6 +15,7 @@ from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B
 from cumulant.losses.majorant import ON_BALLS
 from cumulant.losses.transform import NODES, Lattice, Mixed
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.search import falling_threshold
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.logistic import LogisticPair
@@ -165,7 +166,7 @@ def test_beyond_the_last_check_point_the_lemma_is_enough_and_not_by_far() -> Non
 
 @pytest.mark.parametrize("name", ["gauss", "laplace"])
 def test_balls_do_not_believe_floats_that_stop_too_early(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    right = decay.falling_threshold
+    right = falling_threshold
     monkeypatch.setattr(decay, "falling_threshold", lambda *given: 0.99 * right(*given))
     with BALLS.at(128):
         kind, law, lam = kind_of(name, "remove")

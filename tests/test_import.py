@@ -73,10 +73,10 @@ def test_a_closed_form_loads_no_engine() -> None:
 
 
 LONGEST_ROADS = {
-    "paper, epsilon": (432, 51),
-    "Poisson, guarantee": (474, 54),
+    "paper, epsilon": (422, 51),
+    "Poisson, guarantee": (463, 54),
     "closed form, epsilon": (90, 30),
-    "paper, shell": (795, 78),
+    "paper, shell": (784, 78),
     "ledger, spend": (228, 33),
     "page, epsilon": (206, 36),
 }

@@ -22,7 +22,7 @@ def one(pair: Pair, scheme: Scheme) -> tuple[Round, int]:
 
 
 def names(*parts: tuple[Round, int]) -> list[str]:
-    return [name for name, _ in Rounds(parts).lower()]
+    return [name for name, _, _ in Rounds(parts).witnesses()]
 
 
 def test_data_sets_that_are_known_to_need_less_are_left_out() -> None:

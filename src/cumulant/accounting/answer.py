@@ -203,7 +203,7 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
         return nothing
     from cumulant.exact.grid.fft import leak_of
 
-    terms = next((terms for _, terms in rounds.lower()), None)
+    terms = next((terms for _, terms, _ in rounds.witnesses()), None)
     if terms is None or leak_of(terms) > 0:
         return nothing
     centre = round(_PER_OCTAVE * math.log2(np.median(found.order[known]) - 1))

@@ -205,8 +205,10 @@ class Round:
 
         Returns None if there are none.
         """
-        named = [one for one in self.witnesses if one.name == name]
-        return next(iter(named or (self.witnesses if self.whole else ())), None)
+        for one in self.witnesses:
+            if one.name == name:
+                return one
+        return self.witnesses[0] if self.whole and self.witnesses else None
 
 
 @dataclass(frozen=True)
@@ -357,26 +359,26 @@ class Rounds:
         for direction, terms in enumerate(self.upper()):
             yield terms, _all_transforms([(one.transform(direction), times) for one, times in self.parts])
 
-    def lower(self) -> Iterator[tuple[str, Terms]]:
-        """Yield the compositions of explicit neighbouring data sets, by name."""
-        for name in dict.fromkeys(witness.name for one, _ in self.parts for witness in one.witnesses):
-            found = [(one.witness(name), times) for one, times in self.parts]
-            steps = [(witness.step, times) for witness, times in found if witness is not None]
-            if len(steps) == len(found) and not all(witness is None or witness.covered for witness, _ in found):
-                yield name, tuple(steps)
-
     def witnesses(self) -> Iterator[tuple[str, Terms, RoundTypes | None]]:
-        """Yield explicit neighbours, their composition and its transforms.
+        """Yield explicit neighbours by name, with their composition and its transforms.
 
         The transforms are None if a round offers none; a grid then gives the lower bound.
         """
-        for name, terms in self.lower():
-            found = [(one.witness(name), times) for one, times in self.parts]
-            yield (
-                name,
-                terms,
-                _all_transforms([(None if each is None else each.transform, times) for each, times in found]),
-            )
+        for name in dict.fromkeys(witness.name for one, _ in self.parts for witness in one.witnesses):
+            found = self._neighbours(name)
+            if not all(witness.covered for witness, _ in found):
+                terms = tuple((witness.step, times) for witness, times in found)
+                yield name, terms, _all_transforms([(witness.transform, times) for witness, times in found])
+
+    def _neighbours(self, name: str) -> list[tuple[Neighbours, int]]:
+        """Return the data sets of this name in every round; none at all if one round has none."""
+        found: list[tuple[Neighbours, int]] = []
+        for one, times in self.parts:
+            witness = one.witness(name)
+            if witness is None:
+                return []
+            found.append((witness, times))
+        return found
 
     def cone_transforms(self) -> tuple[RoundTypes, Fraction] | None:
         """Return the transforms of Theorem B's reference; None if it does not apply.

@@ -284,7 +284,7 @@ def bracket_falling(
 
 
 def falling_threshold(function: Callable[[float], float], target: float) -> float:
-    """Return the smallest number, up to a per mille, at which a falling function meets the target.
+    """Return the smallest number, up to 0.1 %, at which a falling function meets the target.
 
     Returns inf if it would exceed 1e15.
     """

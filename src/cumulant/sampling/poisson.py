@@ -154,18 +154,26 @@ class Poisson(Sized):
             return None if replaced is None else replaced.unsampled()
         if self.rate == 1:
             return pair.unsampled()
-        found = [pair.above(self.rate, direction) for direction in self._directions()]
-        steps = tuple(step for step in found if step is not None)
-        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
+        steps: list[Step] = []
+        for direction in self._directions():
+            step = pair.above(self.rate, direction)
+            if step is None:
+                return None  # one direction alone bounds nothing
+            steps.append(step)
+        return tuple(steps)
 
     def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
         if self._replaces:
             replaced = self._replaced(pair)
-            found = [None if replaced is None else replaced.transform(Fraction(1), "symmetric")]
-        else:
-            found = [pair.transform(self.rate, direction) for direction in self._directions()]
-        transforms = tuple(each for each in found if each is not None)
-        return transforms if len(transforms) == len(found) else None
+            whole = None if replaced is None else replaced.transform(Fraction(1), "symmetric")
+            return None if whole is None else (whole,)
+        transforms: list[Transform] = []
+        for direction in self._directions():
+            transform = pair.transform(self.rate, direction)
+            if transform is None:
+                return None
+            transforms.append(transform)
+        return tuple(transforms)
 
     def _directions(self) -> tuple[str, ...]:
         return ("remove", "add") if self.rate < 1 else ("symmetric",)

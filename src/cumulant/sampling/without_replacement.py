@@ -107,14 +107,22 @@ class WithoutReplacement(Sized):
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         if self.rate == 1:
             return pair.unsampled()
-        found = [pair.above(self.rate, direction) for direction in self._directions()]
-        steps = tuple(step for step in found if step is not None)
-        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
+        steps: list[Step] = []
+        for direction in self._directions():
+            step = pair.above(self.rate, direction)
+            if step is None:
+                return None  # one direction alone bounds nothing
+            steps.append(step)
+        return tuple(steps)
 
     def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        found = [pair.transform(self.rate, direction) for direction in self._directions()]
-        transforms = tuple(each for each in found if each is not None)
-        return transforms if len(transforms) == len(found) else None
+        transforms: list[Transform] = []
+        for direction in self._directions():
+            transform = pair.transform(self.rate, direction)
+            if transform is None:
+                return None
+            transforms.append(transform)
+        return tuple(transforms)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         yield from proposition11(pair, self.rate)

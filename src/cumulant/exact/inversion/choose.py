@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 
 import numpy as np
 
@@ -58,18 +59,12 @@ def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
 
     Returns None if a round offers no transform.
     """
-    profile = _profile_sides(rounds)
-    return None if profile is None else (profile, _theorem_b_side(rounds) if cone else None)
-
-
-def _profile_sides(rounds: Rounds) -> list[Side] | None:
-    """Return one side per direction; None if a round offers no transform."""
-    found = [(terms, round_types) for terms, round_types in rounds.lines()]
-    return (
-        None
-        if any(round_types is None for _, round_types in found)
-        else [Side(terms, round_types or ()) for terms, round_types in found]
-    )
+    profile: list[Side] = []
+    for terms, round_types in rounds.lines():
+        if round_types is None:
+            return None
+        profile.append(Side(terms, round_types))
+    return profile, _theorem_b_side(rounds) if cone else None
 
 
 def _theorem_b_side(rounds: Rounds) -> Side | None:
@@ -102,7 +97,7 @@ def choose_line(
 
     `spacing` is that of the losses' lattice, 0 if there is none: near the largest loss the saddle point runs away.
     """
-    at = _saddle(side.terms, log_delta, epsilon)
+    at = saddle_point(side.terms, log_delta, epsilon)
     if at is None:
         return None
     guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if epsilon is None else epsilon
@@ -123,7 +118,7 @@ def choose_best_order(
     """
     order = min(most, LINE.most_order_spacing / spacing) if spacing else most
     known = _choices_at_orders(side, order * np.array(LINE.order_factors), guess, size, accuracy, spacing)
-    return min(known, key=lambda each: each.cost) if known else None
+    return min(known, key=attrgetter("cost"), default=None)
 
 
 @np.errstate(all="ignore")
@@ -132,7 +127,7 @@ def choose_second_line(side: Side, epsilon: float, accuracy: float, spacing: flo
 
     Returns None if floats find no line.
     """
-    at = _saddle(side.terms, None, epsilon)
+    at = saddle_point(side.terms, None, epsilon)
     if at is None:
         return None
     order, size = float(at.lam[0]), float(saddle.approximation(at)[0])
@@ -227,17 +222,12 @@ def _deviations(terms: Terms, orders: Array) -> Array:
     return np.sqrt(total)
 
 
-def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
-    """Return the saddle point of a question; None if there is none.
+def saddle_point(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
+    """Return the saddle point for a log delta, or for an epsilon if there is no log delta.
 
-    The question is about log_delta, or about epsilon if log_delta is None.
+    Returns None if there is none.
     """
-    return saddle_point(terms, log_delta if log_delta is not None else epsilon or 0.0, log_delta is not None)
-
-
-def saddle_point(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | None:
-    """Return the saddle point for a log delta, or for an epsilon; None if there is none."""
-    return saddle.saddle(terms, given) if of_delta else saddle.saddle_at(terms, max(given, 1e-9))
+    return saddle.saddle_at(terms, max(epsilon or 0.0, 1e-9)) if log_delta is None else saddle.saddle(terms, log_delta)
 
 
 @np.errstate(all="ignore")
@@ -315,7 +305,7 @@ def _guess_line(side: Side, log_delta: float | None, epsilon: float | None) -> F
     for where, line in known or ():
         if where == side and _is_followable(line, log_delta, epsilon):
             return line
-    at = _saddle(side.terms, log_delta, epsilon)
+    at = saddle_point(side.terms, log_delta, epsilon)
     found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
     if found is None:
         return None

@@ -65,7 +65,7 @@ def test_no_question_gets_a_looser_answer_than_alone(monkeypatch: pytest.MonkeyP
         forget()
         run, ask = sequences[seed][-1]
         assert ask(run) == together[seed][-1], (seed, str(run))
-    monkeypatch.setattr(order_search, "between", lambda curve: None)
+    monkeypatch.setattr(order_search, "chebyshev_curve", lambda curve: None)
     forget_answers()
     for seed, (each, found) in enumerate(zip(sequences, together, strict=True)):
         (run, ask), value = each[-1], found[-1]
@@ -86,7 +86,7 @@ def test_arrays_are_no_looser_either(monkeypatch: pytest.MonkeyPatch) -> None:
     deltas, epsilons = ["1e-4", "1e-7", "1e-30", 0, 1], [0, "0.5", 3, 50]
     runs = [sequence(seed)[0][0] for seed in range(0, 40, 2)]
     found = [(run.epsilon(deltas, method="rdp"), run.delta(epsilons, method="rdp")) for run in runs]
-    monkeypatch.setattr(order_search, "between", lambda curve: None)
+    monkeypatch.setattr(order_search, "chebyshev_curve", lambda curve: None)
     forget_answers()
     for run, (by_delta, by_epsilon) in zip(runs, found, strict=True):
         assert (by_delta <= run.epsilon(deltas, method="rdp") * (1 + 1e-9)).all(), str(run)

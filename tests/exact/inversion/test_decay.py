@@ -367,7 +367,7 @@ def test_the_second_moment_has_its_own_error(monkeypatch: pytest.MonkeyPatch, na
 
         truth = second(fine.panels)
         monkeypatch.setattr("cumulant.losses.transform.NODES", 2)
-        monkeypatch.setattr("cumulant.losses.transform.legendre", lambda _: _gauss(2))
+        monkeypatch.setattr("cumulant.losses.transform.legendre_balls", lambda *_: _gauss(2))
         coarse = law._panel(BALLS.number(lam), 0.0, 0.0, 1.0, 2.6)
         missed = abs(second([coarse]) - truth)
         assert missed > 1e-9

@@ -347,7 +347,7 @@ def test_without_the_quadrature_error_the_value_is_missed(monkeypatch: pytest.Mo
         fine = law.rule(3.0, 5.0, -60.0, span)
         truth = line.transform_values(fine, BALLS.number(5), 1)[1]
         monkeypatch.setattr("cumulant.losses.transform.NODES", 4)
-        monkeypatch.setattr("cumulant.losses.transform.legendre", lambda bits: _gauss(4))
+        monkeypatch.setattr("cumulant.losses.transform.legendre_balls", lambda *_: _gauss(4))
         coarse = law.rule(3.0, 5.0, -3.0, span)
         assert line.transform_values(coarse, BALLS.number(5), 1)[1].contains(truth.mid())
         monkeypatch.setattr(Rule, "error", property(lambda self: self.beyond))

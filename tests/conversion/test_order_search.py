@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from cumulant.accounting.choices import Method
 from cumulant.conversion import order_search as orders
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.search import Minima, least
 from tests.oracles import reference
 
 QUERIES = reference.load("moments_and_queries")["eps_query"]
@@ -252,3 +254,27 @@ def test_many_questions_take_memory_in_proportion(method: Method) -> None:
     if method == "best":
         np.testing.assert_allclose(found, truth, rtol=1e-9)
     assert found[700] == pytest.approx(cm.Gaussian(sigma=1).delta(asked[700], method=method), rel=1e-12)
+
+
+def test_deltas_that_no_float_holds_are_not_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a delta has many best orders, and every round divided all of their cells: 500 epsilons took 12 seconds."""
+    asked: list[int] = []
+
+    def counted(objective: Callable[[Any], Any], *rest: Any) -> Minima:
+        def noted(lam: Any) -> Any:
+            asked.append(len(lam))
+            return objective(lam)
+
+        return least(noted, *rest)
+
+    monkeypatch.setattr(orders, "least", counted)
+    found = orders.best_delta(cm.Gaussian(sigma=1).curve(), [Fraction(x) for x in range(40, 50)], CONVERSIONS["cks"])
+    assert (found.value == 5e-324).all()
+    assert sum(asked) < 200
+
+
+def test_small_deltas_are_refined() -> None:
+    found = orders.best_delta(cm.Gaussian(sigma=1).curve(), [Fraction(30), Fraction(45)], CONVERSIONS["cks"])
+    assert found.value[0] == pytest.approx(math.exp(-(29.5**2) / 2), rel=1)
+    assert found.value[0] < math.exp(-(29.5**2) / 2)
+    assert found.value[1] == 5e-324

@@ -85,7 +85,8 @@ def test_divergences_of_enumerated_selections() -> None:
             one, other = selected(p, g, eta), selected(q, g, eta)
         else:
             mean = round(1 / g, 3)
-            excess = Excess.of(partial(larger_direction, p, q))
+            largest = float(np.abs(np.log(p / q)).max()) * (1 + 1e-12) if i % 4 else math.inf
+            excess = Excess.of(partial(larger_direction, p, q), largest)
             exact = by_poisson(base.curve(), Fraction(mean), excess)
             one, other = (np.diff(np.exp(-mean * (1 - np.append(0.0, np.cumsum(x)))), prepend=0.0) for x in (p, q))
         for order in (1.3, 2.0, 8.0):
@@ -302,3 +303,12 @@ def test_divergences_grow_with_the_order(run: cm.Expression) -> None:
     orders = [1.01, 1.5, 2, 3, 5, 10, 17, 30, 70, 100, 1e3, 1e4, 1e5, 3e5, 1e6, 1e7, 1e8]
     found = np.asarray(run.rdp(orders))
     assert (found[1:] >= found[:-1] * (1 - 1e-7)).all(), found
+
+
+@pytest.mark.parametrize("mean", [1, 1000, 10**10])
+def test_poisson_numbers_of_pure_runs(mean: int) -> None:
+    """Up to order 1 + 1/(e^epsilon - 1) a pure run has no excess, so that huge numbers of runs cost log(mean) only."""
+    order = math.nextafter(1 + 1 / math.expm1(1), 1)
+    run = cm.Laplace(scale=1) @ cm.RepeatAndSelect(mean=mean, number="poisson")
+    one = cm.Laplace(scale=1).rdp(order)
+    assert run.rdp(order) <= (one + math.log(mean) / (order - 1)) * (1 + 1e-4)

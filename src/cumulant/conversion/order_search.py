@@ -136,7 +136,7 @@ def best_delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversio
             return (curve.estimated and lam >= _FARTHEST_FUNCTION) or bool((best <= _UNSEEN).all())
 
         with np.errstate(all="ignore"):
-            found = least(objective, curve.integral, underflows)
+            found = least(objective, curve.integral, underflows, _UNSEEN)
         value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), LEAST_FLOAT)  # an underflow is not pure DP
         order[asked] = found.where + 1
     return Minimum(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)

@@ -24,6 +24,9 @@ _ORDERS = tuple(2.0 ** (k / 16) for k in range(-64, 193))
 _INVERSES = (Fraction(2**64), *(1 / Fraction(each) for each in _ORDERS), Fraction(0))
 """1/lambda at these orders, from a lambda below them all to infinity; derived."""
 
+_LEAST_KINK = 1e-9
+"""Below this pure epsilon d(lambda) gets no place of its own; convention: such runs cost nothing."""
+
 _SCAN = 2.0 ** np.arange(-40.0, 60.5, 0.5)
 """lambda at which local minima of divergences are looked for; chosen by hand: what is missed leaves a valid bound."""
 
@@ -41,26 +44,40 @@ class Excess:
     d is the largest Q(A) - (1 + 1/lambda) P(A).
 
     delta is convex in e^epsilon = 1 + 1/lambda, so that chords between values in 1/lambda are above it; it falls, so that the
-    last value holds below the smallest lambda. `deltas` belong to `_ORDERS`, `whole` to lambda = inf.
+    last value holds below the smallest lambda. `deltas` belong to `orders`, `whole` to lambda = inf; `inverses` are 1/lambda
+    from a lambda below them all to infinity.
     """
 
     deltas: tuple[Fraction, ...]
     whole: Fraction
+    orders: tuple[float, ...] = _ORDERS
+    inverses: tuple[Fraction, ...] = _INVERSES
 
     @classmethod
-    def of(cls, deltas: Callable[[list[float]], list[float]]) -> Excess:
-        """From the profile of one run, in both directions of the neighbours and rounded up."""
+    def of(cls, deltas: Callable[[list[float]], list[float]], pure: float = math.inf) -> Excess:
+        """From the profile of one run, in both directions of the neighbours and rounded up.
+
+        `pure` is an epsilon at which delta is 0: d(lambda) is 0 up to lambda = 1 / (e^pure - 1), which becomes a place too.
+        """
         # a smaller epsilon has a larger delta
         found = deltas([math.log1p(1 / lam) * (1 - 2.0**-48) for lam in _ORDERS] + [0.0])
-        return cls(tuple(Fraction(min(each, 1.0)) for each in found[:-1]), Fraction(min(found[-1], 1.0)))
+        known = [Fraction(min(each, 1.0)) for each in found]
+        whole = known.pop()
+        kink = float((1 / BOUNDED.expm1(BOUNDED.number(pure))).lower()) if _LEAST_KINK < pure < math.inf else 0.0
+        if not kink > 0 or kink in _ORDERS:
+            return cls(tuple(known), whole)
+        place = bisect.bisect(_ORDERS, kink)
+        orders = (*_ORDERS[:place], kink, *_ORDERS[place:])
+        known.insert(place, Fraction(0))
+        return cls(tuple(known), whole, orders, (_INVERSES[0], *(1 / Fraction(each) for each in orders), Fraction(0)))
 
     def bound(self, lam: Array, on: Arithmetic) -> Array:
         """A number that is not below d(lambda), at each lambda."""
         # 1/lambda falls from place to place; the chord before the first lambda is flat
-        inverse, values = on.asarray(_INVERSES), on.asarray([self.deltas[0], *self.deltas, self.whole])
+        inverse, values = on.asarray(self.inverses), on.asarray([self.deltas[0], *self.deltas, self.whole])
         # rational orders are compared exactly
-        exact = [bisect.bisect_right(_ORDERS, each) for each in lam] if on.exact else None
-        places = np.searchsorted(_ORDERS, lam, side="right") if exact is None else np.array(exact, dtype=int)
+        exact = [bisect.bisect_right(self.orders, each) for each in lam] if on.exact else None
+        places = np.searchsorted(self.orders, lam, side="right") if exact is None else np.array(exact, dtype=int)
         low, high, near, far = inverse[places + 1], inverse[places], values[places + 1], values[places]
         return near - (near - far) * ((1 / on.asarray(lam) - low) / (high - low))
 

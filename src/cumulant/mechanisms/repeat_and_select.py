@@ -15,7 +15,7 @@ from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact, Number, one_o
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.enclosure import FAR
+from cumulant.numerics.enclosure import BOUNDED, FAR
 from cumulant.numerics.rounding import U, rounded_down
 from cumulant.numerics.search import bisect
 from cumulant.pairs.pair import Pair
@@ -143,7 +143,8 @@ class Selected(Wrapper):
 
         base, scheme = self.inner.curve(), self.scheme
         if scheme.number == "poisson":
-            return by_poisson(base, scheme.mean, Excess.of(self._deltas))
+            pure = math.inf if base.slack() else float(base.at_infinity(BOUNDED).upper())
+            return by_poisson(base, scheme.mean, Excess.of(self._deltas, pure))
         return by_divergences(base, scheme.mean, scheme.shape, scheme.least_share())
 
     def _deltas(self, epsilons: list[float]) -> list[float]:

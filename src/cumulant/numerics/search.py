@@ -84,7 +84,10 @@ class Minima:
 
 
 def least(
-    objective: Callable[[Array], Array], integral: bool, enough: Callable[[float, Array], bool] = lambda at, best: False
+    objective: Callable[[Array], Array],
+    integral: bool,
+    enough: Callable[[float, Array], bool] = lambda at, best: False,
+    floor: float = -np.inf,
 ) -> Minima:
     """Return the minimum of each row of objective(x) over x > 0, or over integers x >= 1.
 
@@ -93,7 +96,8 @@ def least(
     Eq. (3) is quasi-convex for true cumulant generating functions (Corollary 37, E-26); bounds are none, so the scan is wide.
     A coarse scan, widened while the best argument is near its end, unless enough(end, least values) says that nothing
     can be gained beyond it; then the cells around the three lowest local minima of each function are divided,
-    at integers as long as there are any, until that no longer lowers its least value.
+    at integers as long as there are any, until that no longer lowers its least value. No function is below `floor`, so that
+    one which the scan finds there is not refined.
     """
     nodes = SCANNED_INTEGERS if integral else SCAN
     values = objective(nodes)
@@ -102,7 +106,8 @@ def least(
             break
         more = nodes[-1] * np.array([2.0, 4.0, 8.0, 16.0])
         nodes, values = np.append(nodes, more), np.append(values, objective(more), axis=1)
-    active = np.ones(len(values), dtype=bool)
+    # on a plateau every node is a minimum: each round would divide all of its cells
+    active = ~(values.min(axis=1) <= floor)
     while active.any():
         new = _divide(nodes, values[active], integral)
         if not new.size:

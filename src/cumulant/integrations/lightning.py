@@ -11,7 +11,7 @@ from lightning.pytorch import Callback
 
 from cumulant.domains import Number
 from cumulant.errors import InputError
-from cumulant.integrations.opacus_accountants import Accountant
+from cumulant.integrations.opacus_accounting import Accountant
 
 __all__ = ["PrivacyCallback"]
 

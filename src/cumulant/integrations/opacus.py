@@ -25,17 +25,13 @@ from cumulant.calibrate import calibrate
 from cumulant.domains import POSITIVE, Number
 from cumulant.errors import InputError, shown
 from cumulant.integrations.opacus_accountants import (
-    ADAPTIVE,
-    CAVEATS,
-    GIVEN_KEY,
-    RANDOM_ROWS,
-    Accountant,
     BallsInBinsAccountant,
     CyclicPoissonAccountant,
     FixedSizeAccountant,
     PoissonAccountant,
     ShuffledAccountant,
 )
+from cumulant.integrations.opacus_accounting import ADAPTIVE, CAVEATS, GIVEN_KEY, RANDOM_ROWS, Accountant
 from cumulant.integrations.opacus_loading import DrawsAndSteps
 from cumulant.integrations.opacus_steps import check_shards, processes, secret_generator, unwrapped
 from cumulant.mechanisms.gaussian import Gaussian

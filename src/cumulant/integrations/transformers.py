@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 from cumulant.domains import Number
 from cumulant.errors import InputError
-from cumulant.integrations.opacus_accountants import Accountant
+from cumulant.integrations.opacus_accounting import Accountant
 from cumulant.output import write_output
 
 __all__ = ["PrivacyCallback"]

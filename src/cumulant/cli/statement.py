@@ -155,6 +155,10 @@ def _torch_loader(verdicts: dict[str, str]) -> str:
     secret, known = verdicts.get("shuffled", ""), verdicts.get("any-order", "")
     if secret == known:
         return ""
+    if not secret:
+        return "a claim that is false for shuffled is false for DataLoader(shuffle=True) too" if known == "open" else ""
+    if not known:
+        return "DataLoader(shuffle=True) promises no secret order: it is any-order" if secret == "holds" else ""
     if secret == "false":
         return "DataLoader(shuffle=True): false too, a known order is no better than a secret one"
     return "DataLoader(shuffle=True) promises no secret order: it is any-order, not shuffled"

@@ -31,7 +31,7 @@ PATIENCE = 120
 CHEAP = "run=PureDP(1)&delta=0"
 """A question that costs next to nothing."""
 
-LOADERS = ("poisson", "shuffled", "balls-in-bins", "fixed-size")
+LOADERS = ("poisson", "shuffled", "any-order", "balls-in-bins", "fixed-size")
 LOOP = {"records": "100", "batch": "10", "epochs": "2", "noise_multiplier": "4"}
 """A training run that is answered at once, in every way to draw batches."""
 

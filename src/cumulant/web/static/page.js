@@ -263,7 +263,7 @@ async function loaders(turn, claim, delta) {
   place.className = "card";
   place.replaceChildren(make("h2", "The same claim for every way to draw batches"), scrolls, advice);
   place.hidden = false;
-  const names = [...by("train-sampling").options], verdicts = [];
+  const names = [...by("train-sampling").options], verdicts = [], judged = {};
   const rows = names.map((option) => {
     const row = make("tr"), wait = make("td", "computing …", { colspan: "3" });
     row.append(make("th", option.textContent.split(":")[0], { scope: "row" }), wait);
@@ -279,6 +279,7 @@ async function loaders(turn, claim, delta) {
       const upper = Chart.short(number(check.epsilon), "up"), lower = check.lower === null ? null : Chart.short(check.lower, "down");
       cells = [make("td", check.verdict, { class: `verdict ${check.verdict}` }), make("td", lower === null ? `at most ${upper}` : `${lower} to ${upper}`), make("td", ran.protects.replace("one record ", ""))];
       verdicts.push(check.verdict);
+      judged[option.value] = check.verdict;
     } catch (error) { cells = [make("td", `${error.error}.`, { colspan: "3" })]; }
     if (turn !== asked) return;
     rows[i].lastChild.remove();
@@ -286,6 +287,8 @@ async function loaders(turn, claim, delta) {
   }
   advice.textContent = new Set(verdicts).size > 1 ? "The verdict depends on the loader: ask the authors how batches were drawn."
     : "The verdict is the same for every loader that could be checked.";
+  if (judged.shuffled === "false" && judged["any-order"] === "open")  // a permutation that others know is never more private
+    advice.textContent += " What is false for a secret order is false for DataLoader(shuffle=True) too.";
 }
 
 // ---- calibration

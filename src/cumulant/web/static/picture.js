@@ -89,8 +89,11 @@ const Picture = (() => {
       if (!i) svg.append(make("text", { class: "one", x: (px(0) + px(mu)) / 2, y: y + 10 + 5 * finite.length, "text-anchor": "middle" }, "mu"));
     });
     svg.append(make("text", { class: "title", x: width - LEFT, y: height - 8, "text-anchor": "end" }, "what the attacker sees"));
-    svg.append(make("text", { x: px(0) - 6, y: TOP - 8, "text-anchor": "end" }, before));
-    svg.append(make("text", { class: "one", x: px(finite[0] ?? 0) + 6, y: TOP - 8 }, after));
+    const LETTER = 7, peak = px(finite[0] ?? 0);  // pixels of a letter, at most: a word that would be cut starts at the edge
+    svg.append(px(0) - 6 < before.length * LETTER ? make("text", { x: 0, y: TOP - 8 }, before)
+      : make("text", { x: px(0) - 6, y: TOP - 8, "text-anchor": "end" }, before));
+    svg.append(peak + 6 + after.length * LETTER > width ? make("text", { class: "one", x: width, y: TOP - 8, "text-anchor": "end" }, after)
+      : make("text", { class: "one", x: peak + 6, y: TOP - 8 }, after));
     place.replaceChildren(svg);
   }
 

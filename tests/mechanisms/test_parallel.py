@@ -211,6 +211,61 @@ def test_a_group_of_two_responses_by_definition() -> None:
     assert run.epsilon(0) == pytest.approx(2 * math.log(3), rel=1e-12)
 
 
+def _enumerated(parts: list[list[np.ndarray[Any, Any]]], changes: int, epsilon: float) -> float:
+    """Return the largest hockey stick over all choices of so many parts and of two inputs of each."""
+    found = 0.0
+    for chosen in itertools.combinations(parts, min(changes, len(parts))):
+        for inputs in itertools.product(*(itertools.permutations(laws, 2) for laws in chosen)):
+            first, second = product([p for p, _ in inputs]), product([q for _, q in inputs])
+            found = max(found, hockey_stick(first, second, epsilon))
+    return found
+
+
+FLIPPED = [np.array([0.75, 0.25]), np.array([0.25, 0.75])]
+RARELY = [np.array([0.9, 0.1]), np.array([0.1, 0.9])]
+THREE = [np.array([0.2 + 0.4 * (i == j) for i in range(3)]) for j in range(3)]
+often, rarely = cm.RandomizedResponse(p="0.75"), cm.RandomizedResponse(p="0.9")
+three = cm.KaryResponse(values=3, p="0.6")
+
+SPREAD = [
+    (often | often, 2, [FLIPPED, FLIPPED], 2),
+    (often | often | often, 3, [FLIPPED] * 3, 3),
+    (often | often, 3, [FLIPPED, FLIPPED], 3),
+    (often | rarely, 2, [FLIPPED, RARELY], 2),
+    (cm.parallel(three, often, by="position"), 2, [THREE, FLIPPED], 2),
+    (cm.parallel(often, rarely, often, relation="replace-one"), 1, [FLIPPED, RARELY, FLIPPED], 2),
+    (cm.parallel(often, rarely, often, relation="replace-one"), 2, [FLIPPED, RARELY, FLIPPED], 4),
+]
+
+
+@pytest.mark.parametrize(("run", "size", "laws", "changes"), SPREAD)
+def test_groups_spread_over_parts_need_what_enumeration_says(
+    run: cm.Expression, size: int, laws: list[list[np.ndarray[Any, Any]]], changes: int
+) -> None:
+    grouped = run @ cm.Group(size=size)
+    for epsilon in (0.0, 0.3, 1.0, 2.0, 3.0):
+        true, found = _enumerated(laws, changes, epsilon), grouped.delta(epsilon=epsilon)
+        assert true * (1 - 1e-12) <= found <= true * 1.005 + 1e-12
+
+
+def test_the_number_of_equal_parts_matters_to_groups() -> None:
+    """Two flipped answers and three are different runs: an answer remembered for one is not that of the other."""
+    two, several = (often | often) @ cm.Group(size=3), (often | often | often) @ cm.Group(size=3)
+    assert two != several
+    assert two.delta(epsilon=3) == 0
+    assert several.delta(epsilon=3) == pytest.approx(_enumerated([FLIPPED] * 3, 3, 3.0), rel=1e-9)
+
+
+def test_a_group_over_noise_without_a_largest_loss_has_no_pure_epsilon() -> None:
+    """The polygon of the largest profile leaks beyond its last corner, and the curve must not forget that."""
+    run = (cm.Gaussian(sigma=1) | cm.Gaussian(sigma=2)) @ cm.Group(size=2)
+    assert run.epsilon(0) == math.inf
+    assert run.epsilon(1e-6) >= cm.Gaussian(sigma="0.5").epsilon(1e-6) * (1 - 1e-12)
+    assert run.rdp(2) >= 4
+    mixed = (cm.Laplace(scale=2) | cm.PureDP(1)) @ cm.Group(size=2)
+    assert mixed.epsilon(0) == 2
+
+
 def test_noise_of_groups_is_the_worst_in_one_part() -> None:
     """A chain of k neighbours moves noise by k shifts, wherever its steps are: nothing is lost by the parts."""
     for one in (cm.Gaussian(sigma=4), cm.Laplace(scale=4), cm.PureDP("0.3"), cm.DiscreteLaplace(scale=3)):

@@ -161,7 +161,11 @@ def test_bad_input(given: dict[str, Any], said: str) -> None:
 def test_what_is_refused() -> None:
     scheme = WithReplacement(sample=5, population=50)
     with pytest.raises(cm.HypothesisError, match="also known for several records at once"):
-        (cm.ZeroConcentrated(rho=1) @ scheme).epsilon(1e-6)
+        cm.ZeroConcentrated(rho=1) @ scheme
+    with pytest.raises(cm.HypothesisError, match="give each mechanism a sample of its own"):
+        (cm.Gaussian(sigma=1) * 3) @ scheme
+    with pytest.raises(cm.HypothesisError, match="give each mechanism a sample of its own"):
+        (cm.Gaussian(sigma=1) + cm.Laplace(scale=1)) @ scheme
     with pytest.raises(cm.HypothesisError, match="carries slack"):
         (cm.ApproximateDP("0.1", "1e-6") @ scheme).epsilon(1e-3)
     with pytest.raises(cm.RelationError, match="WithReplacement makes replace-one statements"):

@@ -104,11 +104,11 @@ class Grouped(Wrapper):
         return "a group enters a sample record by record; write the sample first and Group last"
 
     def own_curve(self, bound: str) -> Curve:
-        pair = self.pair()
-        if pair is not None and not self.inner.amplified:
-            return pair.curve()
+        found = self.inner.grouped_curve(self.size)
+        if found is not None and not self.inner.amplified:
+            return found
         chain = grouped(self.inner.own_curve("best"), self.size)
-        return chain if pair is None else Lowest((chain, pair.curve()))
+        return chain if found is None else Lowest((chain, found))
 
     def pair(self) -> Pair | None:
         return self.inner.grouped_pair(self.size)

@@ -342,6 +342,11 @@ class Mechanism(Declared, Expression):
         pair = None if self.amplified else self.pair()
         return None if pair is None else pair.grouped(size)
 
+    def grouped_curve(self, size: int) -> Curve | None:
+        """Return the curve for data sets that differ in so many records; None if only a chain bounds it."""
+        pair = self.grouped_pair(size)
+        return None if pair is None else pair.curve()
+
     @property
     def grouped_attained(self) -> bool:
         """True unless the pair of a group is a bound that no data sets attain, so that it has no lower end."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 
 from cumulant.accounting.run import Component
 from cumulant.curves.curve import Curve
@@ -22,6 +23,12 @@ WAYS = ("value", "position")
 ASSUMED = "the part of every record is fixed before the mechanisms of that part start"
 _POINTS = 48
 _SMALLEST = 1e-14
+
+_MOST_SPREADS = 12
+"""Ways to spread a group over the parts that are composed; measured: each takes 20 to 100 ms, beyond it the chain answers."""
+
+_MOST_CHANGES = 12
+"""Changes of a group that are spread; convention: partitions of larger numbers are too many anyway."""
 
 
 def parallel(*parts: Expression, by: str = "value", relation: Relation | str | None = None) -> Parallel:
@@ -137,11 +144,8 @@ class Parallel(Mechanism):
         return any(part.sized for part in self.parts)
 
     def key(self) -> Hashable:
-        return (
-            frozenset(Counter(self.parts).items()) if self.moved else frozenset(self.parts),
-            self.by,
-            self.moved,
-        )
+        # a group may lie in several parts, so their number matters
+        return frozenset(Counter(self.parts).items()), self.by, self.moved
 
     def assumption(self) -> str:
         return ASSUMED
@@ -162,12 +166,47 @@ class Parallel(Mechanism):
         return None if not self.frozen or self.estimated else _cached_pair(self)
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """Return the pair of a group, where the pair bounds chains of neighbours; else None.
-
-        The records of a group may lie in several parts, so only a chain says what they change.
-        """
+        """Return the pair of a group, by a chain of neighbours or by all spreads of its records; else None."""
         pair = self.pair()
-        return pair.grouped(size) if pair is not None and pair.chained else None
+        if pair is not None and pair.chained:
+            return pair.grouped(size)
+        return None if not self.frozen or self.estimated else _cached_spread(self, size)
+
+    def grouped_curve(self, size: int) -> Curve | None:
+        pair = self.pair()
+        if pair is not None and pair.chained:
+            many = pair.grouped(size)
+            return None if many is None else many.curve()
+        # the pair is a polygon with a leak; curves of the runs themselves have none
+        cases = None if not self.frozen or self.estimated else self.spreads(size)
+        return None if cases is None else Highest(tuple(case.curve("best") for case in cases))
+
+    def spreads(self, size: int) -> tuple[Expression, ...] | None:
+        """Return the runs that a group may affect, one for each way to spread its records.
+
+        Of records that move, each leaves a part and enters one, so they count twice. Returns None if there are too many ways,
+        if a part may fail, or if it has no symmetric pair: records may join one part and leave another, which mixes directions.
+        """
+        mechanisms = [mechanism for part in self.parts for mechanism in part.terms]
+        pairs = [None if mechanism.amplified else mechanism.pair() for mechanism in mechanisms]
+        if not all(pair is not None and pair.symmetric for pair in pairs) or self.own_curve("best").slack():
+            return None
+        kinds = Counter(self.parts)
+        changes = 2 * size if self.moved else size
+        ways = list(islice(_ways(changes, tuple(kinds.values())), _MOST_SPREADS + 1))
+        if changes > _MOST_CHANGES or len(ways) > _MOST_SPREADS:
+            return None
+        found = []
+        for way in ways:
+            terms = [
+                SCHEMES["Group"](size=share).chain(part)  # type: ignore[call-arg, attr-defined]
+                for part, shares in zip(kinds, way, strict=True)
+                for share in shares
+            ]
+            found.append(sum(terms[1:], start=terms[0]))
+        if any(_directed(part) for case in found for part in case.record().nested()):
+            return None
+        return tuple(dict.fromkeys(found))
 
     def _pair(self) -> Pair | None:
         """Return the polygon through points of the larger profile, which is convex.
@@ -184,19 +223,7 @@ class Parallel(Mechanism):
         cases = self.cases()
         if self.moved and any(_directed(part) for case in cases for part in case.record().nested()):
             return None  # a removal beside an addition, and profiles add two removals or two additions
-        from cumulant.pairs.polygon import PolygonPair, convex_corners
-
-        spans = [case.epsilon(delta=_SMALLEST) for case in cases]
-        far = min(max((span for span in spans if span < 250), default=0.0), 250.0)
-        if not far or any(span >= 250 for span in spans):
-            return None
-        steps = [Fraction(far) * Fraction(i, _POINTS) for i in range(_POINTS + 1)]
-        found = [case.delta(epsilon=steps) for case in cases]
-        deltas = [max(Fraction(float(each)) for each in at) for at in zip(*found, strict=True)]
-        if min(deltas) >= 1:
-            return None
-        points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
-        return PolygonPair(*convex_corners(*zip(*points, strict=True)), attained=False)
+        return _largest(cases)
 
     def __str__(self) -> str:
         texts = sorted(str(part) for part in self.parts)
@@ -212,9 +239,53 @@ def _directed(part: Component) -> bool:
     return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
 
 
+def _largest(cases: tuple[Expression, ...]) -> Pair | None:
+    """Return the polygon through points of the largest profile of some runs; None if it is out of reach."""
+    from cumulant.pairs.polygon import PolygonPair, convex_corners
+
+    spans = [case.epsilon(delta=_SMALLEST) for case in cases]
+    far = min(max((span for span in spans if span < 250), default=0.0), 250.0)
+    if not far or any(span >= 250 for span in spans):
+        return None
+    steps = [Fraction(far) * Fraction(i, _POINTS) for i in range(_POINTS + 1)]
+    found = [case.delta(epsilon=steps) for case in cases]
+    deltas = [max(Fraction(float(each)) for each in at) for at in zip(*found, strict=True)]
+    if min(deltas) >= 1:
+        return None
+    points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
+    return PolygonPair(*convex_corners(*zip(*points, strict=True)), attained=False)
+
+
+def _ways(changes: int, counts: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield all ways to spread so many changes over parts of several kinds, with their numbers."""
+    if not counts:
+        if not changes:
+            yield ()
+        return
+    for used in range(changes + 1):
+        for shares in _partitions(used, counts[0], used):
+            for rest in _ways(changes - used, counts[1:]):
+                yield shares, *rest
+
+
+def _partitions(total: int, most: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Yield the partitions of a number into at most so many parts, each at most `largest`."""
+    if not total:
+        yield ()
+    for first in range(min(total, largest), 0, -1) if most else ():
+        for rest in _partitions(total - first, most - 1, first):
+            yield first, *rest
+
+
 COMBINATORS["parallel"] = parallel
 
 
 @lru_cache(maxsize=64)
 def _cached_pair(run: Parallel) -> Pair | None:
     return run._pair()
+
+
+@lru_cache(maxsize=64)
+def _cached_spread(run: Parallel, size: int) -> Pair | None:
+    cases = run.spreads(size)
+    return None if cases is None else _largest(cases)

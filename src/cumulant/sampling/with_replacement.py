@@ -76,6 +76,14 @@ class WithReplacement(Scheme):
         """Return the sample size: every draw may be of one record."""
         return int(self.sample)
 
+    def refuses(self, pair: Pair | None, stated: Relation) -> str:
+        if pair is not None and self._public_choice(pair, _CURVE_TAIL) is not None:
+            return ""
+        return (
+            "copies of a record may be drawn, so this takes one mechanism with a pair that is also known for several records "
+            "at once; give each mechanism a sample of its own"
+        )
+
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"sample": COUNT, "population": COUNT}

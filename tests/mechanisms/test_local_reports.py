@@ -148,3 +148,28 @@ def test_text_and_calibration() -> None:
     found = cm.calibrate("KaryResponse(values=10, epsilon=?) * 5", epsilon=2, delta="1e-6")
     assert found.guarantee.epsilon <= 2
     assert cm.calibrate("UnaryEncoding(p=1/2, q=?)", epsilon=1, delta=0).guarantee.epsilon <= 1
+
+
+@pytest.mark.parametrize("given", [{"p": "0.5"}, {"epsilon": "1.4"}])
+def test_three_answers_on_a_sample_attain_the_upper_end(given: dict[str, str]) -> None:
+    """The query says p, q or r: with the record, with its replacement, or with neither in the sample."""
+    one = cm.KaryResponse(values=5, **given)
+    rate, own = 0.1, 0.5 if "p" in given else float(np.exp(1.4) / (np.exp(1.4) + 4))
+    r, p, q = kary(5, own)[:3]
+    first, second = product([(1 - rate) * r + rate * p] * 3), product([(1 - rate) * r + rate * q] * 3)
+    for epsilon in (0.05, 0.2, 0.5):
+        found = (one @ cm.WithoutReplacement(rate="0.1") * 3).guarantee(epsilon=epsilon)
+        true = hockey_stick(first, second, epsilon)
+        assert found.lower is not None
+        assert true * (1 - 1e-9) <= found.lower * (1 + 1e-6)
+        assert found.lower <= found.delta
+        # an adversary who adapts may need more than these three rounds, so the lower end may lie above them
+        assert true <= found.delta * (1 + 1e-12)
+
+
+def test_many_sampled_answers_have_a_narrow_interval() -> None:
+    run = cm.KaryResponse(values=5, p="0.5") @ cm.WithoutReplacement(rate="0.01") * 100_000
+    found = run.guarantee(delta="1e-9")
+    assert found.lower is not None
+    assert 38.6825 < found.lower <= found.epsilon < 38.6826
+    assert found.lower_rigour == "proved"

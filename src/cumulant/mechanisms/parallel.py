@@ -178,10 +178,10 @@ class Parallel(Mechanism):
             many = pair.grouped(size)
             return None if many is None else many.curve()
         # the pair is a polygon with a leak; curves of the runs themselves have none
-        cases = None if not self.frozen or self.estimated else self.spreads(size)
+        cases = None if not self.frozen or self.estimated else self._spreads(size)
         return None if cases is None else Highest(tuple(case.curve("best") for case in cases))
 
-    def spreads(self, size: int) -> tuple[Expression, ...] | None:
+    def _spreads(self, size: int) -> tuple[Expression, ...] | None:
         """Return the runs that a group may affect, one for each way to spread its records.
 
         Of records that move, each leaves a part and enters one, so they count twice. Returns None if there are too many ways,
@@ -287,5 +287,5 @@ def _cached_pair(run: Parallel) -> Pair | None:
 
 @lru_cache(maxsize=64)
 def _cached_spread(run: Parallel, size: int) -> Pair | None:
-    cases = run.spreads(size)
+    cases = run._spreads(size)
     return None if cases is None else _largest(cases)

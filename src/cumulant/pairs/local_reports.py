@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from cumulant.losses.grid import Step
+from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.pair import Pair
@@ -15,6 +18,9 @@ from cumulant.pairs.worst_triples import Extremes, Share
 
 _TWO = 2
 """Values of which the other one is the odd one, so that a negative loss is turned around; convention."""
+
+_LARGEST_LOSS = 90
+"""Loss (nats) up to which three answers are a witness; convention: beyond it one answer tells everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,35 @@ class ThreePoints(LossPair):
             return Extremes(self.epsilon, self.odds, two)
         parts = [Share(two.top * part, two.base, two.weight) if part else None for part in (self.third, 1 - self.third)]
         return Extremes(self.epsilon, self.odds, two, *parts)
+
+    def _three_values(self, rate: Fraction) -> ThreePoints | None:
+        """Return (1-g)R + gP against (1-g)R + gQ for three answers; None if there are no three.
+
+        With m = top and o = m / odds the answer p has the mass o + g (m - o) against o, the answer q the reverse, and on all
+        others, that of R among them, both laws agree. If epsilon is given, the odds are rounded down: an answer that another
+        one replaces a little more often is a post-processing, for all three values at once.
+        """
+        if self.third != 1 or self.one_bit or not self.losses(FLOATS)[0].size:
+            return None
+        odds, top = self.odds, self.top
+        if odds is None:
+            if self.epsilon > _LARGEST_LOSS:
+                return None
+            odds = Fraction(math.nextafter(float(BALLS.number(self.epsilon).exp().lower()), 0.0))
+            if odds <= 1:
+                return None
+            top = self.top * odds / (self.base + self.weight * odds)
+        other = top / odds
+        own = other + rate * (top - other)
+        return ThreePoints(own, own / other)
+
+    def triple(self, rate: Fraction) -> Step | None:
+        three = self._three_values(rate)
+        return None if three is None else three.above(Fraction(1), "symmetric")
+
+    def triple_transform(self, rate: Fraction) -> Transform | None:
+        three = self._three_values(rate)
+        return None if three is None else three.transform(Fraction(1), "symmetric")
 
     def shuffled(self, reports: int) -> Pair | None:
         if not self.values:

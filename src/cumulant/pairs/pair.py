@@ -201,6 +201,10 @@ class Pair(ABC):
         """
         return None
 
+    def triple_transform(self, rate: Fraction) -> Transform | None:
+        """Return the transform of the step that `triple` returns; None if it is not offered."""
+        return None
+
     def corners(self, rate: Fraction) -> tuple[Step, Step] | None:
         """Return the steps of three other values, in both orders of data sets; None if not known."""
         return None

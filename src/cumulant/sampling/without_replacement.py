@@ -130,7 +130,8 @@ class WithoutReplacement(Sized):
             return
         triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
         if two is not None:
-            yield Neighbours(TRIPLE, triple or two, covered=triple is None)
+            transform = None if triple is None else pair.triple_transform(self.rate)
+            yield Neighbours(TRIPLE, triple or two, covered=triple is None, transform=transform)
             corners = pair.corners(self.rate) if self.rate < 1 else None
             for name, step in zip((CORNER, TURNED), corners or (triple or two,) * 2, strict=True):
                 yield Neighbours(name, step, covered=corners is None)

@@ -335,6 +335,48 @@ def test_a_delta_contains_the_whole_slack() -> None:
     assert 0.99 * min(sums) <= delta <= 1.1 * min(sums)
 
 
+def leaking_steps(epsilon: float) -> float:
+    """Delta of two batches of one record: a step tells its record with probability 1/50, else answers it with odds 3."""
+    law = {0: (0.98 * 0.75, 0.98 * 0.25, 0.02, 0.0), 1: (0.98 * 0.25, 0.98 * 0.75, 0.0, 0.02)}
+    worst = 0.0
+    for target, other in itertools.product((0, 1), repeat=2):
+        found = 0.0
+        for y, z in itertools.product(range(4), repeat=2):
+            p = (law[target][y] * law[other][z] + law[other][y] * law[target][z]) / 2
+            q = (law[1 - target][y] * law[other][z] + law[other][y] * law[1 - target][z]) / 2
+            found += max(p - math.exp(epsilon) * q, 0.0)
+        worst = max(worst, found)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "batches"), [("0.5", "1e-5", 100), ("1.0986122886681098", "1/50", 2), ("2", "1e-4", 50)]
+)
+def test_a_delta_never_rises_with_epsilon(epsilon: str, delta: str, batches: int) -> None:
+    """The slack grows with epsilon; what holds at a smaller epsilon holds at a larger one, and chords are lower still."""
+    step = cm.ApproximateDP(epsilon, delta)
+    run = step @ cm.ShuffledBatches(batches=batches)
+    places = np.linspace(0.0, 1.1 * float(epsilon), 23)
+    found = [run.delta(place) for place in places.tolist()]
+    assert all(later <= before * (1 + 1e-9) for before, later in itertools.pairwise(found))
+    assert all(each <= step.delta(place) for each, place in zip(found, places.tolist(), strict=True))
+    if batches == 2:
+        assert all(each >= leaking_steps(place) for each, place in zip(found, places.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("epochs", [1, 10])
+def test_a_delta_is_that_of_its_epsilon(epochs: int) -> None:
+    """The search for eps0 at a given epsilon finds what the search at a given delta found."""
+    run = noise("4") @ cm.ShuffledBatches(batches=1000) * epochs
+    assert run.delta(run.epsilon(1e-6)) <= 1.01e-6
+
+
+def test_a_delta_far_out_holds_that_of_a_smaller_epsilon() -> None:
+    """No grid answers at 0.8, and without amplification delta is 0.006."""
+    run = noise("10.9") @ cm.ShuffledBatches(batches=3159) * 5
+    assert run.delta(0.8) < 1e-20
+
+
 def test_full_and_released_batches() -> None:
     cut = [
         cm.ShuffledBatches(batch=2, records=7).cut(),

@@ -208,7 +208,7 @@ class RunRecord:
         for part in self.parts:
             if part.dominating is not None or part.alone is not None or part.batches is not None:
                 return True
-            if part.scheme is not None and part.scheme.announced:
+            if part.scheme is not None and (part.scheme.announced or part.scheme.blocks):
                 return True
         return False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from cumulant.accounting.indirect_routes import SHUFFLED
@@ -18,15 +18,31 @@ from cumulant.accounting.run import Component, RunRecord
 from cumulant.conversion.query import Query
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import answer
+from cumulant.exact.limits import Limits, limits_of
 from cumulant.exact.rounds import Round, Rounds, StatedSteps
+from cumulant.exact.shuffled_batches import SHIFTS
 from cumulant.losses.grid import Step
-from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
+from cumulant.numerics.rounding import MANY, raised, rounded_down
 from cumulant.pairs.pair import Pair
 
 _ITERATIONS = 8
 """Tries to find an epsilon whose slack leaves enough of delta; the slack changes little from one to the next."""
 _CLOSE = 2e-4
 """The part by which an epsilon is raised before its slack is taken: the next answer is then below it."""
+_CHOICES = 4
+"""Times that eps0 is chosen where epsilon is given; measured: the third one changes delta by a tenth at most."""
+_NATS = 0.25
+"""Nats between the slacks that are tried; chosen by hand: the least delta is flat."""
+_MOST_NATS = 92.0
+"""Nats of the smallest slack that is tried, about 1e-40; chosen by hand, for time."""
+_TINY = 1e-30
+"""Deltas below it are not searched further: laws that reach so far take seconds (measured)."""
+_STRIDES = (8, 4, 2, 1)
+"""Slacks by which the search moves; powers of two, because a plateau is left by the first one."""
+_HALVINGS = 6
+"""Times that epsilon is halved until a grid answers, far out in the tails; chosen by hand."""
+_PLACES = 1024
+"""Places of smaller epsilons from which a delta is carried over; finer ones change the sixth digit."""
 _FIRST_DELTA = 1e-8
 """The delta for which eps0 is chosen first where epsilon is given; the second choice is for what that gave."""
 
@@ -77,29 +93,150 @@ def _fixed_point(rounds: Rounds, slack: float, delta: float, question: Question,
 
 def confirmed_delta(run: RunRecord, question: Question, aim: float) -> float:
     """Return a delta at the epsilon of the question, with an eps0 that is chosen for a delta near `aim`."""
-    return min([_delta_near(run, question, each) for each in (aim, aim / 2) if 0 < each < 1], default=1.0)
+    epsilon, best = rounded_down(question.value), 1.0
+    for each in (aim, aim / 2):
+        for rounds, slack in _options(run, math.log(each)) if 0 < each < 1 else ():
+            best = min(best, _Option(rounds, slack, float(question.accuracy)).delta(epsilon))
+            if best <= aim:
+                return best
+    return min(best, _delta(run, question, best) or 1.0)
 
 
 def _delta(run: RunRecord, question: Question, below: float) -> float | None:
-    best = _delta_near(run, question, _FIRST_DELTA)
-    if 0 < best < 1:
-        best = min(best, _delta_near(run, question, best))
-    return best if best < 1 else None
+    """Return the least delta over all eps0 at the epsilon of the question, or one that a smaller epsilon proves."""
+    epsilon, known = rounded_down(question.value), _limits(run)
+    search, best = _Search(run, float(question.accuracy)), 1.0
+    for first in (epsilon, epsilon / 2):  # where nothing is gained at epsilon a smaller one may still carry
+        place = first
+        for _ in range(_CHOICES):
+            if (option := search.least(place)) is None:
+                return None
+            found, start = option.carried(epsilon, known)
+            best = min(best, found)
+            if start == place:
+                break
+            place = start
+        if best < below:
+            return best
+    return None
 
 
-def _delta_near(run: RunRecord, question: Question, aim: float) -> float:
-    epsilon, best = question.value, 1.0
-    grown = 1 + math.exp(min(rounded_up(epsilon), 700.0))
-    for rounds, slack in _options(run, math.log(aim)):
-        found = answer.upper_end(rounds, question.query, float(question.accuracy), cone=False).value
-        found = min(float(raised(found + slack * grown, MANY)), 1.0)
-        if slack > 0 and best < 1 and not found < best:
-            break  # eps0 only grows from here on
-        best = min(best, found)
-    return best
+@dataclass(slots=True)
+class _Option:
+    """The rounds of a run with its passes replaced, and the slack that is to be added, divided by 1 + e^epsilon."""
+
+    rounds: Rounds
+    slack: float
+    accuracy: float
+    _known: dict[float, float] = field(default_factory=dict)
+
+    def delta(self, epsilon: float) -> float:
+        """Return delta(epsilon) + (1 + e^epsilon) slack; where no grid answers, that of a smaller epsilon, which holds too."""
+        if epsilon not in self._known:
+            place, found = epsilon, 1.0
+            for _ in range(_HALVINGS):
+                found = answer.upper_end(
+                    self.rounds, Query("epsilon", Fraction(place)), self.accuracy, cone=False
+                ).value
+                if found < 1:
+                    break
+                place /= 2
+            grown = 1 + math.exp(min(place, 700.0))
+            self._known[epsilon] = min(float(raised(found + self.slack * grown, MANY)), 1.0)
+        return self._known[epsilon]
+
+    def added(self, epsilon: float) -> float:
+        """Return the part of delta that is slack."""
+        return self.slack * (1 + math.exp(min(epsilon, 700.0)))
+
+    def carried(self, epsilon: float, known: Limits) -> tuple[float, float]:
+        """Return the least delta at epsilon that a smaller epsilon proves, and that smaller epsilon.
+
+        delta is convex in e^epsilon, and it is at most the leak at the largest loss: chords to that point are bounds. As the
+        slack grows with epsilon, the bound is convex too, and a bisection finds the best chord.
+        """
+        unit = known.largest if known.largest < math.inf else 2.0 ** math.ceil(math.log2(max(epsilon, 1e-300)))
+        last = min(math.floor(epsilon / unit * _PLACES), _PLACES - 1)
+
+        def chord(place: int) -> float:
+            start = place * unit / _PLACES
+            return known.chord(self.delta(start), start, epsilon) if start < epsilon else self.delta(epsilon)
+
+        own = self.delta(epsilon)
+        if last < 1 or own < _TINY or min(chord(last - last // 32), chord(last // 2)) >= own:
+            return own, epsilon
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if chord(middle) <= chord(middle + 1) else (middle + 1, high)
+        found = chord(low)
+        return (found, low * unit / _PLACES) if found < own else (own, epsilon)
 
 
-def _options(run: RunRecord, log_delta: float) -> Iterator[tuple[Rounds, float]]:
+def _limits(run: RunRecord) -> Limits:
+    """Return the largest loss of the run without amplification, and its leak."""
+    rounds, _ = rounds_of(run)
+    return Limits(1.0, math.inf, 1.0) if rounds is None else limits_of(rounds)
+
+
+@dataclass(slots=True)
+class _Search:
+    """The search for the slack with the least delta, among slacks that are the same for every epsilon.
+
+    A smaller slack means a larger eps0, fewer clones and a larger delta beside the slack.
+    """
+
+    run: RunRecord
+    accuracy: float
+    _found: dict[int, tuple[_Option, ...]] = field(default_factory=dict)
+    _last: int = round(_MOST_NATS / _NATS)
+
+    def least(self, epsilon: float) -> _Option | None:
+        """Return the option with the least delta at epsilon; None if the passes have no option.
+
+        Where the slack and the delta beside it are equal, their sum is at most twice the least one. The search starts there.
+        """
+        place = self._crossing(epsilon)
+        best = None if place is None else self._best(place, epsilon)
+        if place is None or best is None:
+            return None
+        for stride in _STRIDES:
+            for step in (-stride, stride):
+                while (other := self._better(place + step, epsilon, best)) is not None:
+                    best, place = other, place + step
+        return best
+
+    def _crossing(self, epsilon: float) -> int | None:
+        """Return the place of a slack that is about the delta beside it; None if the passes have no option."""
+        low, high, place, stride = 0, self._last, round(-math.log(_FIRST_DELTA) / _NATS), 4 * _STRIDES[0]
+        while high - low > _STRIDES[0]:
+            if (option := self._best(place, epsilon)) is None:
+                return None
+            if option.delta(epsilon) < 2 * option.added(epsilon):
+                low = place
+            else:
+                high = place
+            stride *= 2
+            place = (
+                min(low + stride, (low + high) // 2) if high == self._last else max(high - stride, (low + high) // 2)
+            )
+        return min(max(high, 1), self._last - 1)
+
+    def _better(self, place: int, epsilon: float, best: _Option) -> _Option | None:
+        """Return the option of another place if its delta is smaller, or None."""
+        if not 0 < place < self._last or not best.delta(epsilon) > _TINY:
+            return None
+        other = self._best(place, epsilon)
+        return other if other is not None and other.delta(epsilon) < best.delta(epsilon) else None
+
+    def _best(self, place: int, epsilon: float) -> _Option | None:
+        if place not in self._found:
+            options = _options(self.run, -place * _NATS, shifts=(0.0,))
+            self._found[place] = tuple(_Option(rounds, slack, self.accuracy) for rounds, slack in options)
+        return min(self._found[place], key=lambda option: option.delta(epsilon), default=None)
+
+
+def _options(run: RunRecord, log_delta: float, shifts: tuple[float, ...] = SHIFTS) -> Iterator[tuple[Rounds, float]]:
     """Yield the rounds of the run with its passes replaced, and the sum of their slacks divided by 1 + e^epsilon.
 
     The n-th option of every pass is taken together; a pass that has fewer options takes its last one.
@@ -111,7 +248,7 @@ def _options(run: RunRecord, log_delta: float) -> Iterator[tuple[Rounds, float]]
         if part.batches is None or part.pair is None:
             return
         listed[id(part)] = []
-        iterator = part.batches.options(part.pair, log_delta, times)
+        iterator = part.batches.options(part.pair, log_delta, times, shifts)
         listed[id(part)] = list(iterator)
         if not listed[id(part)]:
             return

@@ -83,6 +83,10 @@ def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
     return Verification(holds, epsilon, delta, "delta", 0.0, upper, 0.0, check.arithmetic, check.precision, note)
 
 
+_FEWER = "for fewer steps, which are no more private; "
+"""The beginning of a note about a run with fewer steps."""
+
+
 def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
     """Verify the statement for the run with fewer steps.
 
@@ -93,7 +97,8 @@ def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
         raise CertificateError("the run is no longer one of epochs with several steps")
     run, found = weaker
     check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
-    return replace(check, note=f"for fewer steps, which are no more private; {check.note}".removesuffix("; "))
+    note = check.note.removeprefix(_FEWER)  # blocks of several picks have fewer steps, and fewer still may answer
+    return replace(check, note=f"{_FEWER}{note}".removesuffix("; "))
 
 
 def _by_dominating_run(plan: Plan, epsilon: float, delta: float) -> Verification:

@@ -338,17 +338,10 @@ def _patient_grid_end(terms: Terms, query: Query, accuracy: float, limits: Limit
 
 
 def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
-    """Return the bound at `start` carried to a larger epsilon.
-
-    As a function of e^epsilon delta is convex, and it is the leak at the largest loss L.
-
-    With x = e^epsilon, delta(x) <= leak + (delta(x1) - leak) (e^L - x) / (e^L - x1).
-    """
+    """Return the bound at `start` carried to a larger epsilon; the trivial one if it cannot be carried."""
     if found is search.CERTAIN or not 0 <= start < epsilon < limits.largest:
         return search.CERTAIN
-    part = math.expm1(epsilon - limits.largest) / math.expm1(start - limits.largest)
-    value = raised(limits.leak + raised(part, MANY) * max(found.value - limits.leak, 0.0), MANY)
-    return replace(found, value=min(value, found.value))
+    return replace(found, value=limits.chord(found.value, start, epsilon))
 
 
 def _proved_smaller(terms: Terms, query: Query, best: Bound, accuracy: float) -> bool:

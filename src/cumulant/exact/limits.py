@@ -32,6 +32,18 @@ class Limits:
     largest: float
     leak: float
 
+    def chord(self, delta: float, start: float, epsilon: float) -> float:
+        """Return the bound `delta` at `start` carried to a larger epsilon.
+
+        As a function of e^epsilon delta is convex, and it is the leak at the largest loss L.
+
+        With x = e^epsilon, delta(x) <= leak + (delta(x1) - leak) (e^L - x) / (e^L - x1).
+        """
+        if not 0 <= start < epsilon < self.largest < math.inf:
+            return delta
+        part = math.expm1(epsilon - self.largest) / math.expm1(start - self.largest)
+        return min(float(raised(self.leak + raised(part, MANY) * max(delta - self.leak, 0.0), MANY)), delta)
+
 
 def limits_of(rounds: Rounds) -> Limits:
     """Return distance, largest finite loss and leak of a run."""

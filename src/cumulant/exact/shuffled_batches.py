@@ -78,10 +78,13 @@ class Batches:
         """Return True if all batches have one size."""
         return self.full == self.released
 
-    def options(self, pair: Pair, log_delta: float, times: int) -> Iterator[tuple[Step, float]]:
+    def options(
+        self, pair: Pair, log_delta: float, times: int, shifts: tuple[float, ...] = SHIFTS
+    ) -> Iterator[tuple[Step, float]]:
         """Yield steps that dominate one epoch but for a slack, with that slack divided by 1 + e^epsilon.
 
-        `log_delta` is the delta that is aimed at and `times` the number of epochs; every option holds whatever they are.
+        `log_delta` is the delta that is aimed at and `times` the number of epochs; every option holds whatever they are. The
+        eps0 of an option is `shifts` above the least one that suits this delta.
         """
         loss = pair.loss()
         if loss is None or self.full < 2:
@@ -92,7 +95,7 @@ class Batches:
             if found is not None and len(found) == 1:
                 yield found[0], 0.0
         start = _least_eps0(loss, (log_delta - math.log(times)), self.released)
-        for shift in SHIFTS if start is not None else ():
+        for shift in shifts if start is not None else ():
             eps0 = (start or 0.0) + shift
             if eps0 <= _FARTHEST:
                 yield ClonedEpoch(loss, self.full, eps0), _slack(loss, eps0, self.released, log_delta - math.log(times))

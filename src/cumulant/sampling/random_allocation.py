@@ -94,6 +94,13 @@ class RandomAllocation(Scheme):
         return Fraction(self.picks**2) / self.length
 
     @property
+    def blocks(self) -> tuple[tuple[RandomAllocation, int], ...]:
+        """Return the blocks of an epoch with several picks, each with one pick; () where a block would be one step."""
+        if self.picks == 1 or 2 * self.picks > self.length:
+            return ()
+        return tuple((RandomAllocation(size, upper_bound=1), times) for size, times in self._blocks())
+
+    @property
     def shorter(self) -> RandomAllocation | None:
         """Return the allocation with the next smaller power of two of steps.
 

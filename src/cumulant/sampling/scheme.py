@@ -70,6 +70,11 @@ class Scheme(ABC):
     """True if the mechanism, once on all the data, is no more private: post-processing undoes what was drawn."""
 
     @property
+    def blocks(self) -> tuple[tuple[Scheme, int], ...]:
+        """Return epochs with one pick each that are together no more private, with their numbers; () if none are known."""
+        return ()
+
+    @property
     def shorter(self) -> Scheme | None:
         """Return the scheme with about half as many steps; None where there is none.
 

@@ -133,3 +133,16 @@ def test_picks_cost_less_than_blocks_and_have_a_lower_end(steps: int, picks: int
     assert run.epsilon(1e-5) > (base @ cm.RandomAllocation(steps=steps)).epsilon(1e-5)
     assert (cm.PureDP(1) @ cm.RandomAllocation(steps=steps, picks=picks)).guarantee(delta=1e-5).lower is None
     assert float(Fraction(picks)) * math.log(7 / 3) >= found.epsilon
+
+
+@pytest.mark.parametrize("base", [cm.RandomizedResponse(p="0.9"), cm.PureDP("0.7"), cm.RandomizedResponse(p="0.6")])
+def test_epochs_of_picks_are_never_above_their_blocks(base: cm.Mechanism) -> None:
+    """Blocks are composed in balls, and the law of all types on a grid: the smaller number counts."""
+    for epochs, delta in itertools.product((2, 3, 5), (1e-3, 1e-6)):
+        run = base @ cm.RandomAllocation(steps=4, picks=2) * epochs
+        blocks = base @ cm.RandomAllocation(steps=2) * (2 * epochs)
+        found = run.guarantee(delta=delta)
+        assert found.epsilon <= blocks.epsilon(delta)
+        assert run.delta(1) <= blocks.delta(1)
+        assert found.lower is None or found.lower <= found.epsilon
+        assert found.verify().holds

@@ -712,3 +712,15 @@ def test_a_copy_of_a_module_that_another_engine_trained_is_a_caveat() -> None:
     assert any("another engine" in caveat for caveat in engine.accountant.caveats)
     assert not any("another engine" in caveat for caveat in first.accountant.caveats)
     assert not any("another engine" in caveat for caveat in made(FIXED)[0].accountant.caveats)
+
+
+def test_noise_that_follows_from_records_is_a_caveat() -> None:
+    """Composition is about parameters that were fixed in advance; what outputs or records choose needs a filter."""
+    engine, module, optimizer, loader = made(FIXED)
+    batches = iter(loader)
+    features, label = next(batches)
+    step(module, optimizer, (features, label))
+    assert not any("noise or the sampling changed" in caveat for caveat in engine.accountant.caveats)
+    optimizer.noise_multiplier = 2 + float(features.abs().mean())
+    step(module, optimizer, next(batches))
+    assert any("the noise or the sampling changed during the run" in caveat for caveat in engine.accountant.caveats)

@@ -63,6 +63,9 @@ REJECTED = (
     "another loader of as many records handed out batches before that no step used: choosing loaders chooses samples"
 )
 ANOTHER_ENGINE = "another engine accounted for steps of this module too: its guarantee must be added to this one"
+PLAN_CHANGED = (
+    "the noise or the sampling changed during the run: epsilon holds if all changes were fixed before the first step"
+)
 OTHER_WEIGHTS = "weights at the first step were not those of the loaded state: steps between the two count as well"
 
 Hook = Callable[[Any], None]
@@ -232,12 +235,18 @@ class Accountant(IAccountant):
             budget = self._limited()
             if budget is not None:
                 budget.allow(part, per=self.per)
-            if self.history and self.history[-1][:2] == (noise, sample_rate):
-                self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
-            else:
-                self.history.append((noise, sample_rate, 1))
-            self._entries[noise, sample_rate] += 1
+            self._add_entry(noise, sample_rate)
             self._count_step()
+
+    def _add_entry(self, noise: float, rate: float | str) -> None:
+        """Add a step, or a pass, to the history; a change of plan is a caveat, because outputs must not choose it."""
+        if self.history and self.history[-1][:2] == (noise, rate):
+            self.history[-1] = (noise, rate, self.history[-1][2] + 1)
+        else:
+            if self.history:
+                self.notice(PLAN_CHANGED)
+            self.history.append((noise, rate, 1))
+        self._entries[noise, rate] += 1
 
     def _count_step(self) -> None:
         self.taken += 1
@@ -498,11 +507,7 @@ class PassAccountant(Accountant):
                 budget = self._limited()
                 if budget is not None:
                     budget.allow(part, per=self.per)
-                if self.history and self.history[-1][:2] == (noise, rate):
-                    self.history[-1] = (noise, rate, self.history[-1][2] + 1)
-                else:
-                    self.history.append((noise, rate, 1))
-                self._entries[noise, rate] += 1
+                self._add_entry(noise, rate)
                 if begun is not None:
                     self._charged[begun] = noise
             elif self._charged[begun] != noise:

@@ -25,10 +25,10 @@ def facts_box(headline: str, facts: Mapping[str, str], *, picture: str = "", not
         for name, text in facts.items()
         if text
     )
-    told = f"<div style='opacity:0.8'>{escape(note)}</div>" if note else ""
+    remark = f"<div style='opacity:0.8'>{escape(note)}</div>" if note else ""
     return (
         f"<div {BOX_STYLE}><div style='font-size:1.15em'><b>{escape(headline)}</b></div>"
-        f"{picture}<table><tbody>{rows}</tbody></table>{told}</div>"
+        f"{picture}<table><tbody>{rows}</tbody></table>{remark}</div>"
     )
 
 

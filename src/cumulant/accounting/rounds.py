@@ -40,7 +40,7 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> Found:
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
     for part in run.sorted:
-        if part.silent:
+        if part.data_independent:
             continue
         if part.scheme is not None and not part.scheme.gridded:
             return None, Failure(Reason.NO_LOSSES, type(part.scheme).__name__)
@@ -71,7 +71,7 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> Found:
 
 def _closed_round(part: Component) -> Round | None:
     """Return the round of a mechanism that ran once on all the data, if it has a closed form; None otherwise."""
-    if part.times != 1 or part.scheme is not None or part.inner is not None or part.silent:
+    if part.times != 1 or part.scheme is not None or part.inner is not None or part.data_independent:
         return None
     return Round(part.pair, WHOLE) if part.pair is not None and part.pair.closed else None
 

@@ -64,7 +64,7 @@ class Component:
     """What it is equal to."""
     alone: Component | None = None
     """The part for data sets that differ in one record, where this one is stated for groups."""
-    silent: bool = False
+    data_independent: bool = False
     """Whether what it releases does not depend on the data."""
     written: bool = True
     """Whether its name is a text that can be read back; a Python function has none."""

@@ -213,13 +213,13 @@ class Gaussian(Mechanism):
 
     def _squared_shift(self) -> Fraction | None:
         """Return the squared shift; None if it is infinite: without noise nothing is private."""
-        if self.silent:
+        if self.data_independent:
             return Fraction(0)
         square = self.sensitivity**2 if self.squared_sensitivity is None else self.squared_sensitivity
         return square / (self.sigma * self.averaged_over) ** 2 if self.sigma else None
 
     @property
-    def silent(self) -> bool:
+    def data_independent(self) -> bool:
         return self.sensitivity == 0
 
     def own_curve(self, bound: str) -> Curve:

@@ -69,12 +69,12 @@ class Laplace(Mechanism):
 
     def _shift(self) -> Fraction | None:
         """Return the shift; None if it is infinite: without noise nothing is private."""
-        if self.silent:
+        if self.data_independent:
             return Fraction(0)
         return self.sensitivity / (self.scale * self.averaged_over) if self.scale else None
 
     @property
-    def silent(self) -> bool:
+    def data_independent(self) -> bool:
         return self.sensitivity == 0
 
     def own_curve(self, bound: str) -> Curve:

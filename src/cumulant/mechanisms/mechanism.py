@@ -300,7 +300,7 @@ class Mechanism(Declared, Expression):
             estimated=self.estimated,
             key=self,
             written=self.frozen,
-            silent=self.silent,
+            data_independent=self.data_independent,
             surrogate=self.surrogate,
         )
 
@@ -321,7 +321,7 @@ class Mechanism(Declared, Expression):
         return ""
 
     @property
-    def silent(self) -> bool:
+    def data_independent(self) -> bool:
         """Return True if its output does not depend on the data."""
         return False
 
@@ -496,8 +496,8 @@ class Sampled(Wrapper):
         return self.inner.frozen and self.scheme.frozen
 
     @property
-    def silent(self) -> bool:
-        return self.scheme.silent or all(mechanism.silent for mechanism in self.inner.terms)
+    def data_independent(self) -> bool:
+        return self.scheme.data_independent or all(mechanism.data_independent for mechanism in self.inner.terms)
 
     @property
     def sized(self) -> bool:

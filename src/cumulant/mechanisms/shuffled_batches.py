@@ -158,8 +158,8 @@ class ShuffledPass(Wrapper):
     amplified: ClassVar[bool] = True  # records of a group may be in several batches, so no pair of a group is claimed
 
     @property
-    def silent(self) -> bool:
-        return self.inner.silent
+    def data_independent(self) -> bool:
+        return self.inner.data_independent
 
     def data_size(self) -> None:
         """Return None: the batches may have several sizes, and so has the data."""

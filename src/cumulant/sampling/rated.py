@@ -54,7 +54,7 @@ class Rated(Scheme):
         return amplified(rows, name, base(name if row(name).upper else "best"), pair, self.rate, subject)
 
     @property
-    def silent(self) -> bool:
+    def data_independent(self) -> bool:
         return self.rate == 0
 
     def by_lemma3(self) -> Fraction:

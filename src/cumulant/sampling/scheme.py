@@ -121,7 +121,7 @@ class Scheme(ABC):
         return self.relation
 
     @property
-    def silent(self) -> bool:
+    def data_independent(self) -> bool:
         """Return True if no record is ever in a sample."""
         return False
 

@@ -27,18 +27,30 @@ def test_the_ends_are_neighbouring_floats_around_the_root(root: float, shape: Ca
     assert len(asked) <= 300
 
 
-def test_a_smooth_function_takes_few_evaluations() -> None:
+@pytest.mark.parametrize(
+    ("function", "most"),
+    [
+        (lambda x: math.log(2 / (x * x)), 14),
+        (lambda x: 20 - x * x, 14),
+        (lambda x: math.exp(-x) - 1e-3, 21),
+        (lambda x: 50 - x**3, 15),
+        (lambda x: 1 - x - x * x, 12),
+    ],
+)
+def test_a_smooth_function_takes_few_evaluations(function: Callable[[float], float], most: int) -> None:
+    """Without the Illinois rule, on either side, one of them takes more."""
     asked = []
 
     def excess(x: float) -> tuple[bool, float]:
         asked.append(x)
-        return x * x < 2, math.log(2 / (x * x))
+        return function(x) > 0, function(x)
 
     low, high = invert_falling(excess, 1.0, 1e-310, 2.0**60)
     assert low is not None
     assert high is not None
-    assert low * low < 2 <= high * high
-    assert len(asked) <= 14
+    assert function(low) > 0 >= function(high)
+    assert math.nextafter(low, high) == high
+    assert len(asked) <= most
 
 
 def test_ends_close_in_on_a_gap_in_which_nothing_is_proved() -> None:

@@ -73,10 +73,10 @@ def test_a_closed_form_loads_no_engine() -> None:
 
 
 LONGEST_ROADS = {
-    "paper, epsilon": (422, 51),
-    "Poisson, guarantee": (463, 54),
+    "paper, epsilon": (430, 52),
+    "Poisson, guarantee": (470, 55),
     "closed form, epsilon": (90, 30),
-    "paper, shell": (784, 78),
+    "paper, shell": (795, 80),
     "ledger, spend": (228, 33),
     "page, epsilon": (206, 36),
 }

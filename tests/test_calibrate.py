@@ -270,7 +270,7 @@ def test_the_result_is_data() -> None:
         ("Gaussian(sigma=?)", {"delta": 1}, "every value of sigma meets .* nothing to calibrate"),
         ("Gaussian(sigma=1)", {}, "the expression has no '\\?' to solve for"),
         ("RandomizedResponse(p=?) * ?", {}, "the expression has 2 '\\?'; leave one"),
-        ("Gaussian(sigma=?", {}, "unexpected the end at position 16"),
+        ("Gaussian(sigma=?", {}, "unexpected end at position 16"),
         ("Gaussian(sigma=1, geometry=?)", {}, "geometry='1' is unknown"),
         ("Gaussian(sigma=?)", {"domain": (2, 1)}, r"domain=\(2, 1\) must be \(low, high\) with low < high"),
         ("Gaussian(sigma=?)", {"domain": range(1, 9, 2)}, "or for integers a range with step 1"),

@@ -185,7 +185,7 @@ def test_what_the_unknown_stands_for(text: str, owner: str, name: str, others: d
         ("Gaussian(5)", r"^the expression has no '\?' to solve for; write"),
         ("Gaussian(?) * ?", r"^the expression has 2 '\?'; leave one and write numbers for the others$"),
         ('Gaussian(?, geometry="cube")', "geometry='cube'"),
-        ("Gaussian(?", "unexpected the end"),
+        ("Gaussian(?", "unexpected end"),
     ],
 )
 def test_an_unknown_that_stands_for_nothing(text: str, sentence: str) -> None:
@@ -229,12 +229,12 @@ REFUSED = {
     "PureDP(?)": "unexpected '?' at position 7: it stands for an unknown, which only calibrate solves; write a number",
     "PureDP(1) * ?": "unexpected '?' at position 12: it stands for an unknown, which only calibrate solves; "
     "write a number",
-    "PureDP": "unexpected the end at position 6; after PureDP a '(' is expected",
-    "PureDP(1": "unexpected the end at position 8; after a parameter ')' or ',' is expected",
-    "(PureDP(1)": "unexpected the end at position 10; for the '(' at position 0 a ')' is expected",
+    "PureDP": "unexpected end at position 6; after PureDP a '(' is expected",
+    "PureDP(1": "unexpected end at position 8; after a parameter ')' or ',' is expected",
+    "(PureDP(1)": "unexpected end at position 10; for the '(' at position 0 a ')' is expected",
     "PureDP(1))": "unexpected ')' at position 9; after a mechanism come '@', '*', '+', '|' or the end",
-    "PureDP(1) +": "unexpected the end at position 11; a mechanism is expected, such as Gaussian(sigma=5)",
-    "PureDP(1) @": "unexpected the end at position 11; a sampling scheme is expected, such as "
+    "PureDP(1) +": "unexpected end at position 11; a mechanism is expected, such as Gaussian(sigma=5)",
+    "PureDP(1) @": "unexpected end at position 11; a sampling scheme is expected, such as "
     "WithoutReplacement(rate=0.001)",
     "PureDP(1) @ PureDP(1)": "unexpected 'PureDP' at position 12; after '@' comes a sampling scheme: "
     + ", ".join(SCHEMES),
@@ -246,7 +246,7 @@ REFUSED = {
     "PureDP(1) * True": "unexpected 'True' at position 12; after '*' comes a number of repetitions, such as 600000",
     "PureDP(1) * PureDP(1)": "unexpected 'PureDP' at position 12; "
     "after '*' comes a number of repetitions, such as 600000",
-    "3": "unexpected the end at position 1; after a number of repetitions '*' is expected",
+    "3": "unexpected end at position 1; after a number of repetitions '*' is expected",
     "2 * 3 * PureDP(1)": "unexpected '3' at position 4; a mechanism is expected, such as Gaussian(sigma=5)",
     "cm.PureDP(1)": "unexpected '.' at position 2; names have no parts, write Gaussian(sigma=5)",
     "PureDP(1) - PureDP(1)": "unexpected '-' at position 10; after a mechanism come '@', '*', '+', '|' or the end",

@@ -437,7 +437,13 @@ DELTA = Domain(
 EPSILON = Domain(_ZERO, None, low_closed=True, extreme=True)
 ANY_EPSILON = Domain(None, None, extreme=True)
 GUARANTEED = replace(EPSILON, hint="guarantees are about epsilon >= 0; below it run.delta(epsilon=…) has the delta")
-ACCURACY = Domain(Fraction(1, 10**12), Fraction(1, 10), low_closed=True, high_closed=True, hint="relative, for epsilon")
+ACCURACY = Domain(
+    Fraction(1, 10**12),
+    Fraction(1, 10),
+    low_closed=True,
+    high_closed=True,
+    hint="it is the part of epsilon that a grid may cost",
+)
 
 
 def times(value: Any) -> int:

@@ -101,5 +101,5 @@ BATCHES = (
 
 REFUSED = dict.fromkeys(
     ("shuffled", "shuffledbatch", "shuffling", "reshuffle", "reshuffled", "permutation", "permuted"), BATCHES
-)
+) | {"dataloader": "DataLoader(shuffle=True) is ShuffledBatches(), any order of the records, which is not amplified"}
 """Why there is nothing of this name, in lower case."""

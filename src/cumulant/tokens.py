@@ -33,9 +33,7 @@ class Token(NamedTuple):
 
     def __str__(self) -> str:
         shown = self.text if len(self.text) <= 40 else self.text[:37] + "..."
-        return (
-            f"{shown!r} at position {self.position}" if self.kind != "end" else f"the end at position {self.position}"
-        )
+        return f"{shown!r} at position {self.position}" if self.kind != "end" else f"end at position {self.position}"
 
 
 def tokens(text: str) -> Iterator[Token]:

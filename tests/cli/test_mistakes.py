@@ -35,7 +35,7 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon 'Gaussian(1) @ WithoutReplacement(batch_size=9)' --delta 1e-6", "did you mean 'sample'?", 33),
     ("epsilon 'Gaussian()' --delta 1e-6", "Gaussian needs sigma=…, or noise_multiplier=…", 0),
     ("epsilon 'Laplace()' --delta 1e-6", "needs scale; write Laplace(scale=...)", 0),
-    ("epsilon 'Gaussian(noise_multiplier=1.1)' --delta 1e-6", 'add relation="add-remove" (by the norm', 9),
+    ("epsilon 'Gaussian(noise_multiplier=1.1)' --delta 1e-6", 'add relation="add-remove" (Poisson samples, Opacus', 9),
     ("epsilon 'Gaussian(1.1, clip=1)' --delta 1e-6", "clip='1' needs a noise_multiplier=… beside it", 14),
     ("epsilon 'Gaussian(1, noise_multiplier=2)' --delta 1e-6", "leave those out", None),
     ("epsilon 'Gaussian(sigma=1, sigma=2)' --delta 1e-6", "is given twice", 18),

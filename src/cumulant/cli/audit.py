@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cumulant.cli.completion import complete, complete_expression
+from cumulant.cli.failures import reason
 from cumulant.cli.options import Json
 from cumulant.errors import InputError
 
@@ -238,7 +239,7 @@ def _columns(file: Path) -> tuple[list[int], list[float]]:
                         "then lines like 1,0.25"
                     ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file} cannot be read: {error}") from None
+        raise InputError(f"{file} cannot be read: {reason(error)}") from None
     return members, scores
 
 
@@ -246,7 +247,7 @@ def _batches(file: Path) -> Iterator[list[int]]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from None
+        raise InputError(f"{file} cannot be read: {reason(error)}") from None
     for number, line in enumerate(lines, start=1):
         try:
             yield [int(word) for word in line.replace(",", " ").split()]

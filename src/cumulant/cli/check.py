@@ -13,7 +13,7 @@ import typer
 
 from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD, as_method
 from cumulant.cli.card import Card, print_card
-from cumulant.cli.failures import ExitCode
+from cumulant.cli.failures import ExitCode, reason
 from cumulant.cli.options import Accuracy, Explain, Json, Method, Quiet, Run
 from cumulant.errors import CumulantError, InputError
 from cumulant.progress import patient
@@ -289,4 +289,4 @@ def _read(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}; give a file that --json wrote") from error
+        raise InputError(f"{file} cannot be read: {reason(error)}; give a file that --json wrote") from error

@@ -154,6 +154,8 @@ def dpsgd(
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
         )
+    if (epochs is None) == (steps is None):
+        raise InputError("give --epochs or --steps, one of them")
     bands = None if noise_bands is None else noise_bands.split(",")
     known = SAMPLINGS if bands is None else CORRELATED
     sampling = None if sampling is None else sampling.lower()

@@ -101,3 +101,13 @@ def point_at(text: str, position: int) -> str:
     shown, before = line[first : first + _WIDEST], "…" if first else ""
     after = "…" if first + _WIDEST < len(line) else ""
     return f"  {before}{shown}{after}\n  {' ' * (len(before) + column - first)}^\n"
+
+
+def reason(error: Exception) -> str:
+    """Return why a file could not be read, in the words of the system and without its name, which was said before.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory", "state.json"))
+    'no such file or directory'
+    """
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"{text[:1].lower()}{text[1:]}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cumulant.cli.completion import complete, complete_account, complete_expression
-from cumulant.cli.failures import ExitCode, abandon_output
+from cumulant.cli.failures import ExitCode, abandon_output, reason
 from cumulant.errors import BudgetRefused, InputError, KeyConflict
 from cumulant.output import open_output
 
@@ -677,7 +677,7 @@ def import_(
         with file.open(encoding="utf-8") as lines:
             verdict = open_ledger(url, keys, group=group).import_lines(lines)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from error
+        raise InputError(f"{file} cannot be read: {reason(error)}") from error
     if as_json:
         tables.echo_json(tables.verdict(verdict))
     else:

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from cumulant.accounting.numbers import percent, rounded_up
+from cumulant.cli.failures import reason
 from cumulant.errors import InputError
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict
@@ -58,7 +59,7 @@ def receipts(place: Path) -> list[Receipt]:
         files = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else [place]
         lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{place} cannot be read: {error}") from error
+        raise InputError(f"{place} cannot be read: {reason(error)}") from error
     return [Receipt.from_json(line) for line in lines]
 
 

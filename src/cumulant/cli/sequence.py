@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from cumulant.accounting.numbers import rounded_down, rounded_up
-from cumulant.cli.failures import ExitCode
+from cumulant.cli.failures import ExitCode, reason
 from cumulant.domains import DELTA, one_of
 from cumulant.errors import InputError
 from cumulant.notation import parse
@@ -67,7 +67,7 @@ def _rows(file: Path) -> Generator[tuple[bool, float]]:
             for number, row in enumerate(csv.DictReader(own or sys.stdin), start=2):
                 yield _run(number, row, file)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file} cannot be read: {error}") from None
+        raise InputError(f"{file} cannot be read: {reason(error)}") from None
 
 
 def _run(number: int, row: dict[str, str], file: Path) -> tuple[bool, float]:

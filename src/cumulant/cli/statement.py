@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cumulant.accounting.choices import DEFAULT_SLACK
 from cumulant.cli.card import Card
-from cumulant.cli.failures import ExitCode
+from cumulant.cli.failures import ExitCode, reason
 from cumulant.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def read_words(file: Path | None) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}; give a file with one JSON object") from None
+        raise InputError(f"{file} cannot be read: {reason(error)}; give a file with one JSON object") from None
     if not isinstance(found, dict):
         raise InputError(f'{file} must hold one JSON object, such as {{"unit": "one image"}}')
     return found

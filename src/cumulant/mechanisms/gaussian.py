@@ -116,9 +116,8 @@ class Gaussian(Mechanism):
         stated = Relation.read(relation)
         if stated is Relation.ANY:
             raise InputError(
-                f"noise_multiplier={shown(noise_multiplier)} leaves open what a record moves; add "
-                'relation="add-remove" (by the norm, for Poisson samples) or relation="replace-one" (by twice the norm, '
-                "for WithoutReplacement)"
+                f"noise_multiplier={shown(noise_multiplier)} does not say who the neighbours are; add "
+                'relation="add-remove" (Poisson samples, Opacus) or relation="replace-one" (batches of a fixed size)'
             )
         norm = POSITIVE.check("clip", 1 if clip is None else clip)
         factor = NONNEGATIVE.check("noise_multiplier", noise_multiplier)

@@ -31,6 +31,8 @@ from cumulant.numerics.ranks import Ranks
 from cumulant.sampling.scheme import SCHEMES
 from cumulant.shares import Shares, names_in
 
+_MOST_PROBED = 1 << 30
+"""Numbers up to which the end of an integer domain is looked for; chosen by hand."""
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
 _NOISE = 2 * DEFAULT_ACCURACY
 """The part of itself, and of the target, by which epsilon may move the wrong way, as grids do, and still count as monotone."""
@@ -291,7 +293,31 @@ def _unknown(text: str) -> tuple[str, Domain]:
     if name not in unknowns:
         solved = f"it solves for {' or '.join(unknowns)}" if unknowns else "it solves for none of its parameters"
         raise InputError(f"{name}=? of {owner} is nothing that calibrate can search; {solved}")
-    return name, unknowns[name]
+    scheme = SCHEMES[owner]
+    return name, _buildable(text, unknowns[name]) if hasattr(scheme, "check") else unknowns[name]
+
+
+def _buildable(text: str, domain: Domain) -> Domain:
+    """Return an integer domain without the numbers that the rest of the run refuses, such as more bins than steps."""
+
+    def builds(number: int) -> bool:
+        try:
+            parse(text, unknown=Exact(number))
+        except InputError:
+            return False
+        return True
+
+    if not domain.integer or domain.low is None or not builds(low := math.ceil(domain.low)):
+        return domain
+    high = 2 * low
+    while builds(high):
+        low, high = high, 2 * high
+        if high > _MOST_PROBED:
+            return domain
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if builds(middle) else (low, middle)
+    return replace(domain, high=Fraction(low), high_closed=True)
 
 
 # ---- the search

@@ -508,3 +508,13 @@ def test_the_old_matrix_names_the_new_one() -> None:
             cm.InputError, match=r"one release of correlated rows.*MatrixMechanism\(\.\.\.\) @ BallsInBins"
         ):
             old @ scheme
+
+
+def test_calibrate_looks_for_bins_among_the_steps() -> None:
+    """The domain of the bins ends at the steps: an answer, or a sentence that no number of bins suffices."""
+    text = 'MatrixMechanism(bands=[1, "1/2"], sigma=4, steps=20) @ BallsInBins(bins=?)'
+    found = cm.calibrate(text, epsilon="0.9", delta="1e-6")
+    assert 1 < found.value <= 20
+    assert found.guarantee.epsilon <= 0.9
+    with pytest.raises(cm.InputError, match=r"no value of bins meets epsilon <= 0.05 .* at bins=20"):
+        cm.calibrate(text, epsilon="0.05", delta="1e-6")

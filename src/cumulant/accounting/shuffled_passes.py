@@ -189,6 +189,7 @@ class _Search:
     run: RunRecord
     accuracy: float
     _found: dict[int, tuple[_Option, ...]] = field(default_factory=dict)
+    _pure: _Option | None = None
     _last: int = round(_MOST_NATS / _NATS)
 
     def least(self, epsilon: float) -> _Option | None:
@@ -210,8 +211,10 @@ class _Search:
         """Return the place of a slack that is about the delta beside it; None if the passes have no option."""
         low, high, place, stride = 0, self._last, round(-math.log(_FIRST_DELTA) / _NATS), 4 * _STRIDES[0]
         while high - low > _STRIDES[0]:
-            if (option := self._best(place, epsilon)) is None:
-                return None
+            options = self._cloned(place)
+            if not options:
+                return None if self._pure is None else place
+            option = min(options, key=lambda each: each.delta(epsilon))
             if option.delta(epsilon) < 2 * option.added(epsilon):
                 low = place
             else:
@@ -230,10 +233,22 @@ class _Search:
         return other if other is not None and other.delta(epsilon) < best.delta(epsilon) else None
 
     def _best(self, place: int, epsilon: float) -> _Option | None:
+        """Return the option of a place with the least delta, or the one without a slack, which all places share."""
+        options = (*self._cloned(place), *(() if self._pure is None else (self._pure,)))
+        return min(options, key=lambda option: option.delta(epsilon), default=None)
+
+    def _cloned(self, place: int) -> tuple[_Option, ...]:
+        """Return the options of a place that have a slack."""
         if place not in self._found:
-            options = _options(self.run, -place * _NATS, shifts=(0.0,))
-            self._found[place] = tuple(_Option(rounds, slack, self.accuracy) for rounds, slack in options)
-        return min(self._found[place], key=lambda option: option.delta(epsilon), default=None)
+            found: list[_Option] = []
+            for rounds, slack in _options(self.run, -place * _NATS, shifts=(0.0,)):
+                option = _Option(rounds, slack, self.accuracy)
+                if slack > 0:
+                    found.append(option)
+                elif self._pure is None:
+                    self._pure = option
+            self._found[place] = tuple(found)
+        return self._found[place]
 
 
 def _options(run: RunRecord, log_delta: float, shifts: tuple[float, ...] = SHIFTS) -> Iterator[tuple[Rounds, float]]:

@@ -312,3 +312,12 @@ def test_poisson_numbers_of_pure_runs(mean: int) -> None:
     run = cm.Laplace(scale=1) @ cm.RepeatAndSelect(mean=mean, number="poisson")
     one = cm.Laplace(scale=1).rdp(order)
     assert run.rdp(order) <= (one + math.log(mean) / (order - 1)) * (1 + 1e-4)
+
+
+def test_slack_is_known_without_the_curve() -> None:
+    """Groups ask for it when they are written, and the curve of the best of several runs takes seconds."""
+    for inner in (cm.PureDP(1), cm.ApproximateDP(epsilon=1, delta="0.01"), cm.ApproximateDP(epsilon=1, delta="0.9")):
+        for scheme in (cm.RepeatAndSelect(mean=3), cm.RepeatAndSelect(mean=3, number="poisson")):
+            run = inner @ scheme
+            assert isinstance(run, cm.Mechanism)
+            assert run._slack() == run.own_curve("best").slack()

@@ -78,7 +78,7 @@ class Group(Scheme):
 def _grouped(mechanism: Mechanism, size: int) -> Mechanism:
     if isinstance(mechanism, Grouped):
         return _grouped(mechanism.inner, mechanism.size * size)
-    if mechanism.own_curve("best").slack() and mechanism.grouped_pair(size) is None:
+    if mechanism._slack() and mechanism.grouped_pair(size) is None:
         raise HypothesisError(
             f"{mechanism} may fail, and how often for a group is known of ApproximateDP only; state one (epsilon, delta) of it"
         )

@@ -342,6 +342,10 @@ class Mechanism(Declared, Expression):
         pair = None if self.amplified else self.pair()
         return None if pair is None else pair.grouped(size)
 
+    def _slack(self) -> Fraction:
+        """Return the slack of its curve; a mechanism that knows it without the curve overrides this."""
+        return self.own_curve("best").slack()
+
     def grouped_curve(self, size: int) -> Curve | None:
         """Return the curve for data sets that differ in so many records; None if only a chain bounds it."""
         pair = self.grouped_pair(size)

@@ -189,7 +189,7 @@ class Parallel(Mechanism):
         """
         mechanisms = [mechanism for part in self.parts for mechanism in part.terms]
         pairs = [None if mechanism.amplified else mechanism.pair() for mechanism in mechanisms]
-        if not all(pair is not None and pair.symmetric for pair in pairs) or self.own_curve("best").slack():
+        if not all(pair is not None and pair.symmetric for pair in pairs) or self._slack():
             return None
         kinds = Counter(self.parts)
         changes = 2 * size if self.moved else size

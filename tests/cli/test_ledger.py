@@ -94,7 +94,7 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     assert "Gaussian(sigma=50) * 9 (hold 2)" in shell("history", "a")
     head = shell("head", "a").strip()
     assert shell.json("verify", "a", "--recompute", "--head", head, "--receipts", "receipts")["sound"] is True
-    assert shell("verify").startswith("The ledger is sound: 11 entries of 1 accounts")
+    assert shell("verify").startswith("The ledger is sound: 11 entries of 1 account; checked: ")
     shell("export", "--out", "copy.jsonl")
     assert shell("export") == Path("copy.jsonl").read_text(encoding="utf-8")
     assert "Gaussian(sigma=50) * 20" in shell("export", "--csv")

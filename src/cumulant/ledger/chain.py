@@ -70,7 +70,11 @@ class Verdict:
         return self.sound
 
     def __str__(self) -> str:
-        looked = f"{self.entries} entries of {self.accounts} accounts, by {', '.join(self.checked)}"
+        counted = [
+            f"{count:,} {one if count == 1 else many}"
+            for count, one, many in ((self.entries, "entry", "entries"), (self.accounts, "account", "accounts"))
+        ]
+        looked = f"{' of '.join(counted)}; checked: {', '.join(self.checked)}"
         if self.sound:
             said = [f"sound: {looked}"]
             if self.unconfirmed:

@@ -103,8 +103,11 @@ def test_verdicts_and_exit_codes(shell: Shell) -> None:
 MNIST = ["--batch", "256", "--records", "60000", "--epochs", "30", "--delta", "1e-5"]
 
 
-def test_a_loader_of_torch_does_not_get_the_verdict_of_a_secret_order(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loader_of_torch_does_not_get_the_verdict_of_a_secret_order(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A secret order needs 1.198 with noise 6, a known one 8.941: a claim of 3 was said to hold for everything."""
+    monkeypatch.setenv("COLUMNS", "120")  # a narrow terminal folds lines
     line = ["dpsgd", *MNIST, "--noise-multiplier", "6", "--claim", "3"]
     assert answer([*line, "--quiet"]) == 4
     rows = dict(row.split(" ") for row in capsys.readouterr().out.splitlines())

@@ -147,7 +147,9 @@ class Selected(Wrapper):
 
         base, scheme = self.inner.curve(), self.scheme
         if scheme.number == "poisson":
-            pure = math.inf if base.slack() else float(base.at_infinity(BOUNDED).upper())
+            # an unbounded loss has no enclosure: 0 times infinity would be its radius
+            bounded = not base.slack() and math.isfinite(float(base.pure()))
+            pure = float(base.at_infinity(BOUNDED).upper()) if bounded else math.inf
             return by_poisson(base, scheme.mean, Excess.of(self._deltas, pure))
         return by_divergences(base, scheme.mean, scheme.shape, scheme.least_share())
 

@@ -174,7 +174,7 @@ def opening(name: str) -> str:
     out = StringIO()
     with redirect_stdout(out):
         assert answer([*name.split(), "--help"]) == 0
-    return out.getvalue()
+    return re.sub(r"\n +(?=@ )", " ", out.getvalue())  # examples that are folded before an '@'
 
 
 @pytest.mark.parametrize("name", [*OPENINGS, *COMMANDS])

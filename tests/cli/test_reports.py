@@ -52,7 +52,7 @@ def test_risk_in_words(shell: Shell) -> None:
     code, out, err = shell("risk", "PureDP(1)", "--kind", "attribute", "--prior", "0.01")
     assert (code, err) == (0, "")
     assert out.startswith("success ≤ 2.72 % attribute, from 1 % by chance ")
-    assert "with probability 1 % without the release guesses it with at most 2.72 % with it, on average over" in out
+    assert "with probability 1 %. With it, the attacker guesses it with at most 2.72 %, on average over" in out
     assert "The 1 % must include all side knowledge" in out
 
 

@@ -228,7 +228,7 @@ SEVERAL: list[cm.Expression] = [
 @pytest.mark.parametrize("run", SEVERAL, ids=str)
 def test_no_rate_is_worse_off_in_company(run: cm.Expression, method: Method) -> None:
     """Of rates that are asked together each gets what it gets alone; 0 among them used to make the others worse."""
-    for rates in effort.share(SETS, SEVERAL.index(run) + METHODS.index(method), 2):
+    for rates in effort.share(SETS, SEVERAL.index(run) + METHODS.index(method)):
         together = run.trade_off(rates, method=method).true_positive_rate
         alone = [float(run.true_positive_rate(rate, method=method)) for rate in rates]
         assert (together <= np.array(alone) * (1 + 1e-9)).all()

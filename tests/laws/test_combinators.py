@@ -19,7 +19,6 @@ from cumulant.mechanisms.parallel import Parallel
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import SCHEMES
 from cumulant.sampling.with_replacement import WithReplacement
-from tests import effort
 from tests.laws.strategies import WHOLE_RUNS
 
 FEW = 3
@@ -188,9 +187,6 @@ def test_laws_of_runs(run: Expression) -> None:
 NUMBERS = range(7_000_000, 7_000_020)
 """Expressions that the tests draw; the hunt draws others."""
 
-LONG = {7_000_013}
-"""The best of a Poisson number of runs of two functions asks for 258 deltas, in 30 s; a hunt waits for it."""
-
 CHEAP = (7_000_001, 7_000_002, 7_000_005, 7_000_006)
 """Those whose interval takes a fraction of a second; the others are parallel parts."""
 
@@ -207,7 +203,7 @@ def test_drawn_expressions_obey_the_laws(number: int) -> None:
 
 
 def test_equal_runs_have_equal_curves() -> None:
-    for number in sorted({*NUMBERS} - (LONG if effort.EFFORT == 1 else set())):
+    for number in NUMBERS:
         assert not [*hunt_notation.foreign(number)]
 
 

@@ -90,7 +90,7 @@ class Writer:
             second = self.store.entry_at(account, 1)
             if second is not None and (second.prev != first.hash or second.digest() != second.hash):
                 raise LedgerBroken(
-                    f"entry 1 of {account!r} does not follow the policy in entry 0, which was changed; "
+                    f"entry 1 of {account!r}, or the policy in its entry 0, was changed after it was written; "
                     "run cumulant ledger verify"
                 )
             self._first[account] = first

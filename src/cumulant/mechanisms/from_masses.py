@@ -28,7 +28,10 @@ def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
 
     Both directions are covered (E-1).
 
-    The pair must dominate every neighbouring pair. Sums within 1e-9 of 1 are normalised to 1.
+    The pair must dominate every neighbouring pair. Lower ends, and so the verdict "false", are for mechanisms whose neighbours
+    attain it in both orders: each of the two laws may be that of the larger data set.
+
+    Sums within 1e-9 of 1 are normalised to 1.
 
     >>> from_masses([0.75, 0.25], [0.25, 0.75]).epsilon(delta=0)
     1.09861
@@ -60,6 +63,11 @@ class ByMasses(Mechanism):
 
     def pair(self) -> Pair:
         return self.laws
+
+    def assumption(self) -> str:
+        return (
+            "the two laws dominate every pair of neighbours; lower ends hold if neighbours attain them in both orders"
+        )
 
     @classmethod
     def name(cls) -> str:

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from cumulant.cli.app import app
+from cumulant.cli.app import answer, app
 from cumulant.cli.fedavg import NOISE_NAMES, SAMPLING_NAMES
 from cumulant.training.fedavg import NOISES, SAMPLINGS
 
@@ -102,3 +102,22 @@ def test_rows_of_correlated_noise() -> None:
         "fixed-order",
         "min-sep",
     ]
+
+
+def test_a_claim_about_clients_is_judged_for_every_way_to_sample_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Samples of fixed size need at least 10.28, Poisson samples 1.327: 2.5 lies between."""
+    plan = ["fedavg", "--clients", "10000", "--clients-per-round", "100", "--rounds", "500", "--noise-multiplier", "1"]
+    plan += ["--delta", "1e-5", "--claim", "2.5"]
+    assert answer([*plan, "--quiet"]) == 1
+    assert capsys.readouterr().out == "poisson holds\nfixed-size false\n"
+    assert answer([*plan, "--sampling", "poisson", "--quiet"]) == 0
+    assert capsys.readouterr().out == "holds\n"
+    assert answer([*plan, "--json"]) == 1
+    assert [row["verdict"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["holds", "false"]
+    assert answer(plan) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "false for 1, holds for 1 ways to form groups of clients" in said
+    assert "fixed-size false: at least 10.2" in said
+    without = [word for word in plan if word not in ("--noise-multiplier", "1")]
+    assert answer([*without, "--epsilon", "2"]) == 2
+    assert "in place of --epsilon" in " ".join(capsys.readouterr().err.split())

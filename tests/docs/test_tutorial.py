@@ -37,6 +37,8 @@ ELSEWHERE = {
     ("cli", "text"): "what the shell prints: test_cli_page.py",
     ("README", "text"): "what a command prints: test_generated.py",
     ("index", "text"): "what a command prints: test_generated.py",
+    ("faq", "text"): "a claim that is false: test_a_false_claim_of_a_page; a state of Opacus: tests/cli/test_dpsgd.py",
+    ("reviewers-checklist", "text"): "a claim that is false: test_a_false_claim_of_a_page",
     ("explanation", "text"): "three words and two arrows",
     ("CONTRIBUTING", "text"): "three words and two arrows",
     ("CONTRIBUTING", "py"): "a file of its own, run in a process of its own: test_contributing.py",
@@ -129,6 +131,18 @@ def test_every_block_is_run_or_says_why_not() -> None:
     assert lost == []
     known = {(page.stem, kind) for page in PAGES for kind, _ in found(page)}
     assert ELSEWHERE.keys() <= known
+
+
+@pytest.mark.parametrize("name", ["faq", "reviewers-checklist"])
+def test_a_false_claim_of_a_page(name: str) -> None:
+    """Commands with a claim end with the code of their verdict, so that they are no console blocks."""
+    lines = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    claims = [shlex.split(line[2:])[1:] for line in lines if line.startswith("$ cumulant") and "--claim" in line]
+    assert claims
+    for claim in claims:
+        with redirect_stdout(StringIO()) as said:
+            assert answer(claim) == 1, claim
+        assert "any-order false: at least" in " ".join(said.getvalue().split())
 
 
 def test_the_check_can_fail() -> None:

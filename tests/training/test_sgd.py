@@ -114,6 +114,18 @@ def test_a_broken_pass_refutes_no_claim(sampling: str) -> None:
     assert broken.check(epsilon=3, delta=1e-5).verdict == "holds"
 
 
+def test_what_is_false_for_a_secret_order_is_false_for_every_order() -> None:
+    """A guarantee for every order holds for a random one, so data sets that refute the second refute the first."""
+    any_order = cm.NoisySGD(batch=64, records=6400, epochs=2, noise_multiplier=6, sampling="any-order")
+    secret = replace(any_order, sampling="shuffled")
+    refuted = any_order.check(epsilon="0.1", delta=1e-5)
+    assert (refuted.verdict, refuted.lower) == ("false", secret.check(epsilon="0.1", delta=1e-5).lower)
+    between = any_order.check(epsilon=1, delta=1e-5)  # enough for a secret order, and not proved for others
+    assert (between.verdict, between.lower) == ("open", None)
+    assert secret.check(epsilon=1, delta=1e-5).verdict == "holds"
+    assert replace(any_order, epochs=None, steps=50).check(epsilon="0.1", delta=1e-5).verdict == "open"
+
+
 @pytest.mark.parametrize("sampling", list(SAMPLINGS))
 def test_calibration_meets_its_target(sampling: str) -> None:
     plan = cm.NoisySGD(batch=64, records=1797, steps=560, noise_multiplier=1, sampling=sampling)

@@ -167,7 +167,7 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
     if found.verdict == "holds":
         card.verdict = f"{found.rigour}: {enough}"
     elif found.verdict == "false":
-        card.verdict, card.tone = needed, "bad"
+        card.verdict, card.tone = "; ".join(each for each in (needed, enough) if each), "bad"
         card.add("Shown by", found.witness.partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
@@ -179,6 +179,8 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
 def _next_step(found: Check) -> str:
     if found.rigour == "estimated":
         return "describe the mechanism exactly: a Python function can only be sampled, which proves nothing"
+    if found.lower is None and "ShuffledBatches()" in found.run:
+        return "for DataLoader(shuffle=True) name the batches, ShuffledBatches(batch=, records=): false there is false here"
     if found.lower is None:
         return "ask the authors for more noise or a larger epsilon: no lower end is known, so nothing refutes the claim"
     return "ask again with a smaller --accuracy, such as 1e-4"

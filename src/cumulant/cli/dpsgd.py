@@ -15,7 +15,7 @@ from cumulant.cli.card import Card, columns_of_output, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
 from cumulant.cli.options import Explain, Json
-from cumulant.cli.statement import FORMS, claim_card, judge_claim, print_statement, read_words, warn_missing
+from cumulant.cli.statement import FORMS, print_claim, print_statement, read_words, warn_missing
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
@@ -185,17 +185,8 @@ def dpsgd(
                 "--claim has no --explain; add --sampling NAME and give its run to cumulant check --explain"
             )
         loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
-        claimed = EPSILON.check("claim", claim)
-        verdicts, code = judge_claim(loops, claimed, asked, fitted=as_json)
-        if as_json:
-            typer.echo(json.dumps({"claim": float(claimed), "delta": float(asked), "rows": verdicts}))
-        elif quiet:
-            typer.echo(
-                "\n".join(each["verdict"] if sampling else f"{each['sampling']} {each['verdict']}" for each in verdicts)
-            )
-        else:
-            print_card(claim_card(verdicts, claim, asked, _describe(plan, noise_multiplier, rate)))
-        return code
+        claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
+        return print_claim(loops, claim, claimed, asked, described, as_json, quiet, _about_opacus(loops, rate))
     rows = []
     for name in [sampling] if sampling else (each for each in known if each != ANY_ORDER):
         sgd = replace(plan, sampling=name, noise_bands=bands)
@@ -263,6 +254,16 @@ def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None) -> str
     """Return the loop in words."""
     batches = f"batches of {plan.batch:,} of {plan.records:,} records" if rate is None else f"Poisson rate {rate}"
     return f"{batches}, {plan.total_steps:,} steps" + (f", noise multiplier {noise}" if noise else "")
+
+
+def _about_opacus(loops: list[NoisySGD], rate: str | None) -> list[str]:
+    """Return when the Poisson row is that of Opacus, whose rate is one over the length of the loader; empty if it always is."""
+    if rate == OPACUS_RATE:
+        return ["only if Opacus drew the batches: DataLoader(shuffle=True) is any-order"]
+    poisson = any(sgd.sampling == "poisson" and sgd.noise_bands is None for sgd in loops)
+    if rate is None and poisson and loops[0].records % loops[0].batch:
+        return ["if Opacus drew the batches, add --rate opacus"]
+    return []
 
 
 def _noise_words(sgd: NoisySGD) -> str:

@@ -11,6 +11,7 @@ import typer
 from cumulant.cli.card import Card, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.options import Json
+from cumulant.cli.statement import print_claim
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 SAMPLING_NAMES = "poisson, fixed-size"
 """Names of training.fedavg.SAMPLINGS for the help, so that other commands need not load that package."""
+
+COHORTS = "groups of clients"
+"""What is sampled in every round."""
 
 NOISE_NAMES = "gaussian, discrete-gaussian, skellam"
 """Names of training.fedavg.NOISES for the help."""
@@ -35,6 +39,9 @@ def fedavg(
         str | None, typer.Option(help="Deviation of the noise on the sum, or of one share, over the clip norm.")
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
+    claim: Annotated[
+        str | None, typer.Option(help="Judge this claimed epsilon for every way to sample clients.")
+    ] = None,
     sampling: Annotated[
         str | None,
         typer.Option(help=f"Only one of: {SAMPLING_NAMES}.", autocompletion=complete(SAMPLING_NAMES.split(", "))),
@@ -59,29 +66,33 @@ def fedavg(
 
     Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
 
+    With --claim every way to sample clients gets a verdict. Exit codes are then 0 holds, 1 false, 4 open.
+
     \b
     Examples:
+      cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 500 --noise-multiplier 1 --delta 1e-5 --claim 2.5
       cumulant fedavg --clients 60000 --clients-per-round 256 --rounds 1000 --noise-multiplier 2 --delta 1e-6
       cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 500 --epsilon 3 --delta 1e-5 --sampling poisson
       cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 50 --noise-multiplier 0.2 --survivors 60 --delta 1e-5
     """
     from cumulant.cli.answer import bare_number
-    from cumulant.domains import DELTA, POSITIVE
+    from cumulant.domains import DELTA, EPSILON, POSITIVE
     from cumulant.training.fedavg import SAMPLINGS, FedAvg
 
     if (noise_multiplier is None) == (epsilon is None):
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
         )
+    if claim is not None and epsilon is not None:
+        raise InputError("--claim judges a run with its noise; give --noise-multiplier in place of --epsilon")
     if sampling is not None and sampling not in SAMPLINGS:
         raise InputError(
             f"sampling={sampling!r} is unknown{nearest(sampling, SAMPLINGS)}; choose one of {SAMPLING_NAMES}"
         )
     asked = DELTA.check("delta", delta)
     names = [sampling] if sampling else ["fixed-size"] if survivors is not None else list(SAMPLINGS)
-    rows = []
-    for name in names:
-        plan = FedAvg(
+    plans = [
+        FedAvg(
             clients,
             clients_per_round,
             rounds,
@@ -92,6 +103,14 @@ def fedavg(
             grid=grid,
             dimension=dimension,
         )
+        for name in names
+    ]
+    if claim is not None:
+        return print_claim(
+            plans, claim, EPSILON.check("claim", claim), asked, _loop(plans[0]), as_json, quiet, drawn=COHORTS
+        )
+    rows = []
+    for plan in plans:
         if epsilon is not None:
             plan = plan.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
         rows.append((plan, plan.guarantee(delta=asked)))
@@ -135,6 +154,12 @@ def _also_checked(plan: FedAvg) -> list[str]:
     return found
 
 
+def _loop(plan: FedAvg, noise: bool = True) -> str:
+    """Return the rounds in words."""
+    loop = f"{plan.clients_per_round:,} of {plan.clients:,} clients in each of {plan.rounds:,} rounds"
+    return f"{loop}, noise multiplier {plan.noise_multiplier}" if noise else loop
+
+
 def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta: Exact) -> Card:
     """Return the answer for every way to sample clients: one epsilon, or one noise multiplier, per row."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
@@ -153,9 +178,8 @@ def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta:
             plan.sampling, f"{asked} = {number}{lower}, {plan.relation.protected_for(1).replace('record', 'client')}"
         )
     plan = rows[0][0]
-    loop = f"{plan.clients_per_round:,} of {plan.clients:,} clients in each of {plan.rounds:,} rounds"
-    card.add("Loop", loop if epsilon is not None else f"{loop}, noise multiplier {plan.noise_multiplier}")
+    card.add("Loop", _loop(plan, noise=epsilon is None))
     card.add("Run", str(plan.run) if len(rows) == 1 else "")
     card.add("Check yours", [*(f"{plan.sampling}: {CHECKED[plan.sampling]}" for plan, _ in rows), *_also_checked(plan)])
-    card.add("More", "--sampling NAME  --epsilon EPSILON  --json")
+    card.add("More", "--sampling NAME  --epsilon EPSILON  --claim EPSILON  --json")
     return card

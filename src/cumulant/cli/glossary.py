@@ -36,12 +36,14 @@ GLOSSARY = {
     "epsilon": "The bound on how much one record changes the probability of any output: by a factor of at most "
     "e^epsilon.",
     "estimated": "Rigour of an answer that rests on a Python function which can only be sampled. It is not a proof.",
+    "false": "Verdict on a claim: explicit neighbouring data sets need a larger epsilon.",
     "false alarm": "A record that an attack calls a member and that was not used.",
     "filter": "A rule that decides before each release whether a budget still holds it, even if choices depend on "
     "answers.",
     "group": "Several records that change together. Group and User say what holds for them.",
     "guarantee": "An (epsilon, delta) with its lower end, rigour, route and assumptions.",
     "hold": "Budget that a ledger sets aside for a job before it starts. It is settled or released later.",
+    "holds": "Verdict on a claim: no larger epsilon is needed, and that is proved.",
     "individual filter": "A budget for every record, charged for what it may move. One epsilon holds for everybody.",
     "inversion line": "The vertical line of complex orders along which an exact delta is computed.",
     "lattice": "Equally spaced losses.",
@@ -58,6 +60,7 @@ GLOSSARY = {
     "noise multiplier": "The standard deviation of the noise, divided by the clipping norm. "
     "MatrixMechanism(noise_multiplier=) also divides by the column norm.",
     "odometer": "The epsilon that a filter answers for so far.",
+    "open": "Verdict on a claim that is neither proved nor refuted. Ask the authors for more.",
     "order": "The parameter of a Rényi divergence. Test order is the parameter n of Theorem W.",
     "partition selection": "The release of those keys that enough people share. See PartitionSelection.",
     "picks": "The number of steps of an epoch in which each record takes part. RandomAllocation takes it.",

@@ -1,21 +1,22 @@
-"""`cumulant dpsgd --statement` and `--claim`: what may be written about a training run, and what of a claim is true."""
+"""`--statement` and `--claim` of `cumulant dpsgd` and `fedavg`: statements about a run, and verdicts on a claim."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cumulant.accounting.choices import DEFAULT_SLACK
-from cumulant.cli.card import Card
+from cumulant.cli.card import Card, print_card
 from cumulant.cli.failures import ExitCode, reason
 from cumulant.errors import InputError
 
 if TYPE_CHECKING:
     from cumulant.domains import Exact
+    from cumulant.training.fedavg import FedAvg
     from cumulant.training.sgd import NoisySGD
 
 FORMS = ("text", "markdown", "latex", "card", "registry")
@@ -23,6 +24,9 @@ STRICT = ("card", "registry")
 """Forms that go to others as they are, so that nothing may be missing."""
 
 TODO = "TODO"
+BATCHES = "batches"
+"""What a training loop forms in every step."""
+
 CARD_WORDS = ("model", "task", "dataset")
 ONE_PERCENT = "0.01"
 
@@ -80,8 +84,34 @@ def warn_missing(missing: list[str]) -> None:
         sys.stderr.write(f"TODO: only you know {', '.join(missing)}\n")
 
 
+def print_claim(
+    rows: Sequence[NoisySGD] | Sequence[FedAvg],
+    claim: str,
+    claimed: Exact,
+    delta: Exact,
+    loop: str,
+    as_json: bool,
+    quiet: bool,
+    careful: Sequence[str] = (),
+    drawn: str = BATCHES,
+) -> int:
+    """Print the verdict on a claimed epsilon for every row, and return the exit code.
+
+    `claim` is the number as it was written, `loop` describes what ran, `careful` warns, and `drawn` names what is sampled.
+    """
+    found, code = judge_claim(rows, claimed, delta, fitted=as_json)
+    if as_json:
+        sys.stdout.write(json.dumps({"claim": float(claimed), "delta": float(delta), "rows": found}) + "\n")
+    elif quiet:
+        for each in found:
+            sys.stdout.write(f"{each['verdict']}\n" if len(found) == 1 else f"{each['sampling']} {each['verdict']}\n")
+    else:
+        print_card(claim_card(found, claim, delta, loop, careful, drawn))
+    return code
+
+
 def judge_claim(
-    rows: list[NoisySGD], claimed: Exact, delta: Exact, fitted: bool = False
+    rows: Sequence[NoisySGD] | Sequence[FedAvg], claimed: Exact, delta: Exact, fitted: bool = False
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them.
 
@@ -109,13 +139,20 @@ def judge_claim(
     return found, code
 
 
-def claim_card(found: list[dict[str, Any]], claimed: str, delta: Exact, loop: str) -> Card:
+def claim_card(
+    found: list[dict[str, Any]],
+    claimed: str,
+    delta: Exact,
+    loop: str,
+    careful: Sequence[str] = (),
+    drawn: str = BATCHES,
+) -> Card:
     """Return the verdict for every way to form batches, and what to ask the authors."""
     from cumulant.accounting.numbers import percent, rounded_down, rounded_up
 
     verdicts = [each["verdict"] for each in found]
     card = Card(f"Claim: ε = {claimed}   at δ = {delta}")
-    card.verdict = f"{verdicts[0]} for {found[0]['sampling']}" if len(found) == 1 else _counted(verdicts)
+    card.verdict = f"{verdicts[0]} for {found[0]['sampling']}" if len(found) == 1 else _counted(verdicts, drawn)
     card.tone = "bad" if "false" in verdicts else "open" if "open" in verdicts else "good"
     for each in found:
         low, high = each["epsilon_lower"], float(each["epsilon"])
@@ -125,8 +162,9 @@ def claim_card(found: list[dict[str, Any]], claimed: str, delta: Exact, loop: st
         card.add(each["sampling"], f"{each['verdict']}: {'; '.join([*said, caught])}")
     card.add("Loop", loop)
     card.add("Run", found[0]["run"] if len(found) == 1 else "")
-    card.add("Careful", _torch_loader({each["sampling"]: each["verdict"] for each in found}))
-    card.add("Ask them", _ask_the_authors(verdicts))
+    loader = _torch_loader({each["sampling"]: each["verdict"] for each in found})
+    card.add("Careful", [*careful, *([loader] if loader else [])])
+    card.add("Ask them", _ask_the_authors(verdicts, drawn))
     card.add("More", "--json  cumulant check RUN --explain" if len(found) == 1 else "--sampling NAME  --json")
     return card
 
@@ -135,7 +173,7 @@ _TONES = ("false", "open", "holds")
 """Verdicts, the worst first."""
 
 
-def _counted(verdicts: list[str]) -> str:
+def _counted(verdicts: list[str], drawn: str = BATCHES) -> str:
     """Return how many ways to form batches have each verdict, the worst first.
 
     >>> _counted(["holds", "false", "holds"]), _counted(["open", "open"])
@@ -143,31 +181,24 @@ def _counted(verdicts: list[str]) -> str:
     """
     counts = {word: verdicts.count(word) for word in _TONES if word in verdicts}
     if len(counts) == 1:
-        return f"{verdicts[0]} for all {len(verdicts)} ways to form batches"
-    return ", ".join(f"{word} for {count}" for word, count in counts.items()) + " ways to form batches"
+        return f"{verdicts[0]} for all {len(verdicts)} ways to form {drawn}"
+    return ", ".join(f"{word} for {count}" for word, count in counts.items()) + f" ways to form {drawn}"
 
 
 def _torch_loader(verdicts: dict[str, str]) -> str:
-    """Return which row is that of DataLoader(shuffle=True); nothing where its two rows agree or are not shown.
-
-    An order that others know is at most as private as a secret one: a claim that is false for `shuffled` is false for it.
-    """
+    """Return which row is that of DataLoader(shuffle=True); nothing where its two rows agree or do not matter."""
     secret, known = verdicts.get("shuffled", ""), verdicts.get("any-order", "")
-    if secret == known:
+    if secret == known or not secret:
         return ""
-    if not secret:
-        return "a claim that is false for shuffled is false for DataLoader(shuffle=True) too" if known == "open" else ""
     if not known:
         return "DataLoader(shuffle=True) promises no secret order: it is any-order" if secret == "holds" else ""
-    if secret == "false":
-        return "DataLoader(shuffle=True): false too, a known order is no better than a secret one"
     return "DataLoader(shuffle=True) promises no secret order: it is any-order, not shuffled"
 
 
-def _ask_the_authors(verdicts: list[str]) -> list[str]:
+def _ask_the_authors(verdicts: list[str], drawn: str) -> list[str]:
     """Return the questions that decide a claim; none where it holds whatever they answer."""
     if set(verdicts) == {"holds"}:
         return []
-    asked = ["How were batches formed, and who saw them?"] if len(verdicts) > 1 else []
+    asked = [f"How were {drawn} formed, and who saw them?"] if len(verdicts) > 1 else []
     asked += ["Is a neighbour added or replaced?", "Is the noise on the sum, in units of the clipping norm?"]
     return asked

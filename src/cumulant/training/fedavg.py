@@ -8,6 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from cumulant.accounting.check import Check
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.calibrate import calibrate
 from cumulant.domains import COUNT, POSITIVE, Exact, Number, one_of, spelling
@@ -156,6 +157,16 @@ class FedAvg:
     def guarantee(self, *, delta: Number) -> Guarantee:
         """Return the epsilon with its lower end and what proves it."""
         return self.run.guarantee(delta=delta)
+
+    def check(self, *, epsilon: Number, delta: Number) -> Check:
+        """Judge the claim that the rounds are (epsilon, delta)-differentially private for one client.
+
+        >>> FedAvg(clients=1000, clients_per_round=20, rounds=50, noise_multiplier=1).check(
+        ...     epsilon=9, delta="1e-5"
+        ... ).verdict
+        'holds'
+        """
+        return self.run.check(epsilon=epsilon, delta=delta)
 
     def calibrated(self, *, epsilon: Number, delta: Number, digits: int = DIGITS) -> FedAvg:
         """Return this plan with the smallest noise multiplier that meets (epsilon, delta).

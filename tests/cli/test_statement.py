@@ -66,6 +66,16 @@ def test_a_card_leaves_nothing_open(shell: Shell, tmp_path: Path) -> None:
     assert out.startswith("---\ntags:")
 
 
+def test_a_statement_about_the_rate_of_opacus(capsys: pytest.CaptureFixture[str]) -> None:
+    """Opacus draws at 1/196 in 3,920 steps, not 256/50000 in 3,907: the statement has that run."""
+    plan = ["dpsgd", "--batch", "256", "--records", "50000", "--epochs", "20", "--noise-multiplier", "0.9"]
+    assert answer([*plan, "--delta", "1e-5", "--rate", "opacus", "--statement", "markdown", *WORDS]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "* 3920" in said
+    assert "2.166" in said
+    assert "50,000" not in said
+
+
 def test_an_entry_for_the_registry(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "deployment.json"
     file.write_text(json.dumps(DEPLOYMENT))

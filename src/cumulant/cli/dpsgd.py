@@ -163,19 +163,18 @@ def dpsgd(
         raise InputError(
             f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {', '.join(known)}"
         )
-    worded = bool(given) or setting is not None or deployment is not None
-    _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
     if rate is not None:
         if sampling not in (None, "poisson") or bands is not None:
             raise InputError("--rate is about Poisson samples; leave --sampling and --noise-bands away")
-        if statement is not None:
-            raise InputError("a statement names batches and records; give --batch and --records in place of --rate")
         sampling = "poisson"
+    worded = bool(given) or setting is not None or deployment is not None
+    _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
     plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
     if statement is not None:
         sgd = replace(plan, sampling=sampling or "", noise_bands=bands)
         sgd = sgd if epsilon is None else sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
-        text, missing = print_statement(sgd, asked, statement, {**read_words(setting), **given}, deployment)
+        stated = sgd if rate is None else sgd.run  # a rate leaves open how many records there are
+        text, missing = print_statement(stated, asked, statement, {**read_words(setting), **given}, deployment)
         typer.echo(text, nl=False)
         warn_missing(missing)
         return ExitCode.OK

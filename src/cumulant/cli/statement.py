@@ -16,6 +16,7 @@ from cumulant.errors import InputError
 
 if TYPE_CHECKING:
     from cumulant.domains import Exact
+    from cumulant.mechanisms.mechanism import Expression
     from cumulant.training.fedavg import FedAvg
     from cumulant.training.sgd import NoisySGD
 
@@ -45,7 +46,7 @@ def read_words(file: Path | None) -> dict[str, Any]:
 
 
 def print_statement(
-    sgd: NoisySGD, delta: Exact, form: str, said: Mapping[str, Any], deployment_file: Path | None
+    run: NoisySGD | Expression, delta: Exact, form: str, said: Mapping[str, Any], deployment_file: Path | None
 ) -> tuple[str, list[str]]:
     """Return the statement in one form and the words that are missing; InputError where none may be."""
     from cumulant.training.card import NOISES, Setting, statement
@@ -63,7 +64,7 @@ def print_statement(
             f"a {form} leaves nothing open, and these are missing: {options}; give them, or --setting FILE"
         )
     words = {name: str(said.get(name) or TODO) for name in names}
-    found = statement(sgd, [delta], Setting(**words | ({} if words["noise"] in NOISES else {"noise": "float"})))
+    found = statement(run, [delta], Setting(**words | ({} if words["noise"] in NOISES else {"noise": "float"})))
     if words["noise"] == TODO:
         found["noise"] = TODO
         found["caveats"] = [each for each in found["caveats"] if each not in NOISES.values()]

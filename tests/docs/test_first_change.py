@@ -7,13 +7,17 @@ from types import FrameType
 
 import cumulant as cm
 from cumulant.accounting.cache import forget
+from cumulant.accounting.choices import Method
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "first-change.md").read_text(encoding="utf-8")
 STOPS = re.findall(r"^\| \d+ \| `([^`]+)` \| `([^`]+)` \|", PAGE, re.MULTILINE)
 
 
-def called(question: cm.Expression) -> list[tuple[str, str]]:
+PAPER = re.findall(r"^\| ([a-i]) \| `([^`]+)` \| `([^`]+)` \|", PAGE, re.MULTILINE)
+
+
+def called(question: cm.Expression, method: Method = "best") -> list[tuple[str, str]]:
     """Return the functions of the library that an epsilon calls, each at its first call."""
     found: dict[tuple[str, str], None] = {}
 
@@ -24,7 +28,7 @@ def called(question: cm.Expression) -> list[tuple[str, str]]:
 
     sys.setprofile(watch)
     try:
-        question.epsilon(delta="1e-6")
+        question.epsilon(delta="1e-6", method=method)
     finally:
         sys.setprofile(None)
     return list(found)
@@ -37,6 +41,18 @@ def test_the_stops_are_called_in_their_order() -> None:
     assert len(STOPS) == 12
     assert [stop for stop in STOPS if stop not in road] == []
     assert sorted(STOPS, key=road.index) == STOPS
+
+
+def test_the_roads_of_the_paper() -> None:
+    run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001") * 600_000
+    roads: list[tuple[Method, str]] = [("paper", "abcd"), ("best", "efghi")]
+    for method, letters in roads:
+        forget()
+        road = called(run, method)
+        stops = [(file, function) for letter, file, function in PAPER if letter in letters]
+        assert len(stops) == len(letters)
+        assert [stop for stop in stops if stop not in road] == []
+        assert sorted(stops, key=road.index) == stops
 
 
 def test_the_constant_is_there() -> None:

@@ -203,7 +203,7 @@ class Account:
         """
         if unseen is not True:
             raise InputError(
-                f"a hold is released only if {spending.UNSEEN}: say so by unseen=True, else settle what ran"
+                f"a hold is released only if {spending.UNSEEN}: say so by unseen=True (--unseen), else settle what ran"
             )
         fields = {"unseen": spending.UNSEEN, "by": name_of("by", self._writer.actor if by is None else by)}
         return self._end("release", hold, None, key, fields)

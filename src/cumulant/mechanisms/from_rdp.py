@@ -30,7 +30,7 @@ def from_rdp(
     The function is asked one order at a time, and again at every question: an object whose parameters change prices its past
     releases anew, so hand each setting over as a mechanism of its own. `pure` is the true value at order infinity, never
     a large order's. What the function says is believed, except what no divergence does: an InputError says where it is
-    negative, no number, or falls as the order grows.
+    negative, no number, or falls as the order grows. Return `math.inf` at orders where no bound is known.
 
     With `upper_bound=True` the function may fall or be noisy, as long as every value is at least the divergence there.
     Values at other orders then bound an order too (Proposition 35): the divergence is at most every bound at a larger

@@ -39,7 +39,7 @@ NOISES = {
 
 COVERED = (
     "gradients were clipped per example, and no layer mixes examples of a batch",
-    "samples and their keys were kept secret",
+    "secret samples, and the keys they came from, were kept secret",
     "post-processing is covered: whatever is computed from the released outputs alone, all checkpoints included",
 )
 

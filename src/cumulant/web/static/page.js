@@ -276,10 +276,12 @@ async function loaders(turn, claim, delta) {
       const ran = await ask("/api/training", Form.training(option.value));
       if (turn !== asked) return;
       const check = await ask("/api/check", { run: ran.run, epsilon: claim, delta });
+      if (option.value === "any-order" && check.verdict === "open" && judged.shuffled?.verdict === "false")
+        Object.assign(check, { verdict: "false", lower: judged.shuffled.lower });  // what holds for every order holds for a random one
       const upper = Chart.short(number(check.epsilon), "up"), lower = check.lower === null ? null : Chart.short(check.lower, "down");
       cells = [make("td", check.verdict, { class: `verdict ${check.verdict}` }), make("td", lower === null ? `at most ${upper}` : `${lower} to ${upper}`), make("td", ran.protects.replace("one record ", ""))];
       verdicts.push(check.verdict);
-      judged[option.value] = check.verdict;
+      judged[option.value] = check;
     } catch (error) { cells = [make("td", `${error.error}.`, { colspan: "3" })]; }
     if (turn !== asked) return;
     rows[i].lastChild.remove();
@@ -287,7 +289,7 @@ async function loaders(turn, claim, delta) {
   }
   advice.textContent = new Set(verdicts).size > 1 ? "The verdict depends on the loader: ask the authors how batches were drawn."
     : "The verdict is the same for every loader that could be checked.";
-  if (judged.shuffled === "false" && judged["any-order"] === "open")  // a permutation that others know is never more private
+  if (judged.shuffled?.verdict === "false")
     advice.textContent += " What is false for a secret order is false for DataLoader(shuffle=True) too.";
 }
 

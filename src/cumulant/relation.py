@@ -85,6 +85,15 @@ class Relation(StrEnum):
         return facts.protected if records == 1 else facts.protected_group.format(records)
 
     @property
+    def change(self) -> str:
+        """Return what happens to one record between two neighbours, in the fewest words; empty where that is not fixed.
+
+        >>> Relation.ADD_REMOVE.change, Relation.REPLACE_ONE.change
+        ('added or removed', 'replaced')
+        """
+        return _FACTS[self].change
+
+    @property
     def checked(self) -> str:
         """Return in a few words what to check about the sensitivities of a run that is stated for it."""
         if self.clipping is None:
@@ -168,6 +177,7 @@ class _Facts:
     guessed_group: str
     protected: str
     protected_group: str
+    change: str
 
 
 _FACTS = {
@@ -179,6 +189,7 @@ _FACTS = {
         "the {} records of a group, or others in their place,",
         "one record replaced by another",
         "up to {} records replaced by others",
+        "replaced",
     ),
     Relation.ADD_REMOVE: _Facts(
         "data sets of which one has one record more",
@@ -188,6 +199,7 @@ _FACTS = {
         "the group of {} records",
         "one record added or removed",
         "up to {} records added or removed",
+        "added or removed",
     ),
     Relation.REPLACE_SPECIAL: _Facts(
         "data sets of the same size of which one has a special record, which adds nothing, in place of one record",
@@ -197,6 +209,7 @@ _FACTS = {
         "the group of {} records, or that nothing stands in their places,",
         "one record replaced by an empty one",
         "up to {} records replaced by empty ones",
+        "made empty",
     ),
     Relation.ANY: _Facts(
         "the relation under which the sensitivities are stated",
@@ -206,6 +219,7 @@ _FACTS = {
         "the group of {} records",
         "one record, as the sensitivities are stated",
         "up to {} records, as the sensitivities are stated",
+        "",
     ),
 }
 

@@ -271,9 +271,48 @@ def test_a_secret_order_is_not_taken_for_granted(capsys: pytest.CaptureFixture[s
         assert "ε = 0.2588" in out
         assert "DataLoader(shuffle=True)" in out
         assert "ε = 2.255" in out
-    code, out, _ = asked(capsys, *words[:-4], "--noise-multiplier", "1", "--delta", "1e-6")
+    secret = ("--noise-multiplier", "1", "--delta", "1e-6", "--sampling", "shuffled")
+    code, out, _ = asked(capsys, *words[:-4], *secret)
     assert code == 0
     assert "DataLoader" not in out
+
+
+def test_numbers_for_different_neighbours_stand_apart(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The headline was one range from a Poisson epsilon to a replace-one epsilon, which are different promises."""
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("dpsgd", *DIGITS, "--epochs", "3", "--noise-multiplier", "4")
+    _, out, _ = asked(capsys, *words, "--json")
+    rows = {row["sampling"]: rounded_up(row["epsilon"]) for row in json.loads(out)["rows"]}
+    assert list(rows) == list(SAMPLINGS)  # with a row for a loader in any order
+    _, out, _ = asked(capsys, *words)
+    first = out.splitlines()[0]
+    added = sorted((rows["poisson"], rows["balls-in-bins"]), key=float)
+    replaced = sorted((rows[name] for name in ("fixed-size", "shuffled", "any-order")), key=float)
+    assert f"ε = {' to '.join(added)} (added or removed), {replaced[0]} to {replaced[-1]} (replaced) " in first
+    lines = [line.split() for line in out.splitlines()]
+    labels = [line[0] for line in lines if line and line[0] in ("Protects", *SAMPLINGS)]
+    assert labels == ["Protects", "poisson", "balls-in-bins", "Protects", "fixed-size", "shuffled", "any-order"]
+    assert out.count("(compare only these rows)") == 2
+
+
+def test_the_noise_of_different_neighbours_stands_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(capsys, *BANDED[:-4], "--epsilon", "2", "--delta", "1e-6", "--noise-bands", "1,0.5")
+    said = " ".join(out.split())
+    assert said.startswith("noise multiplier = ")
+    assert "(added or removed), " in said
+    assert "(made empty) meets ε ≤ 2 at δ = 1e-6 ? depends on how batches are formed" in said
+
+
+def test_a_number_that_limits_nobody_is_not_called_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    """ "Finds at most 100 % of members" reads as a limit and is none."""
+    weak = ("--batch", "64", "--records", "1797", "--delta", "1e-5", "--epochs", "9", "--noise-multiplier", "0.3")
+    for more in ((), ("--explain",)):
+        _, out, _ = asked(capsys, "dpsgd", *weak, "--sampling", "any-order", *more)
+        said = " ".join(out.split())
+        assert "100 % of" not in said
+        assert "an attacker with 1 % false alarms may find every member" in said
 
 
 BANDED = ["dpsgd", "--batch", "60", "--records", "600", "--epochs", "2", "--noise-multiplier", "4", "--delta", "1e-6"]

@@ -34,8 +34,11 @@ def test_both_ways_to_sample_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     said = " ".join(text.split())
     assert "poisson ε = " in said
-    assert "one client added or removed fixed-size ε = " in said
+    assert "Protects one client added or removed poisson ε = " in said
+    assert "Protects one client replaced by another fixed-size ε = " in said
     assert "? depends on how clients are sampled" in said
+    assert "(added or removed), " in said.partition(" at δ")[0]
+    assert "(replaced)" in said.partition(" at δ")[0]
     assert max(map(len, text.splitlines())) <= 80
     code, text = ask(*plan, "--quiet")
     assert code == 0

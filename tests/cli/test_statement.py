@@ -100,7 +100,11 @@ def test_verdicts_and_exit_codes(shell: Shell) -> None:
     assert "shuffled open: ε = " in said
     assert "any-order open: ε = " in said
     assert "Ask them ▸ How were batches formed, and who saw them?" in said
-    assert said.count("1 % false alarms find at most") == 5
+    assert said.count("1 % false alarms find at most") == 4  # a claim that is false limits no attacker
+    assert "find" not in said.partition("fixed-size ")[2].partition(" poisson ")[0]
+    _, weak, _ = shell("--claim", "1000", "--noise-multiplier", "0.1", "--sampling", "any-order")
+    assert "any-order holds: ε = " in " ".join(weak.split())
+    assert "100 %" not in weak
     code, out, _ = shell("--claim", "0.4", "--sampling", "poisson", "--json")
     assert (code, json.loads(out)["rows"][0]["verdict"]) == (0, "holds")
     assert "run" in json.loads(out)["rows"][0]

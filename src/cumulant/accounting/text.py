@@ -164,12 +164,28 @@ def interval(plan: Plan) -> str:
     return f"The true {found} lies in [{least}, {rounded_up(upper)}]. No accountant can report less than {least} for this run."
 
 
+NO_PROTECTION = "No protection is shown: an attacker with 1 % false alarms may find every member."
+"""The sentence in place of "at most 100 % of the members", which sounds like a limit and is none."""
+
+
+def limits_attackers(caught: float) -> bool:
+    """Return True if the share of members that an attacker finds is printed as less than 100 %.
+
+    >>> limits_attackers(0.0975), limits_attackers(0.99999)
+    (True, False)
+    """
+    return percent(caught) != percent(1.0)
+
+
 def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
     """Yield two sentences about the best attack at 1 % false alarms."""
-    yield (
-        f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
-        f"blind guessing finds 1 %."
-    )
+    if limits_attackers(caught):
+        yield (
+            f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
+            f"blind guessing finds 1 %."
+        )
+    else:
+        yield NO_PROTECTION
     yield (
         f"Whether {run.relation.guessed_for(run.groups[0])} was in the data is guessed right at most "
         f"{percent((1 + advantage) / 2)} of the time (advantage {percent(advantage)}); a coin is right 50 %."
@@ -202,7 +218,11 @@ def membership(caught: float) -> str:
 
     >>> membership(0.0975)
     'an attacker with 1 % false alarms finds at most 9.75 % of members (chance: 1 %)'
+    >>> membership(1.0)
+    'no protection is shown: an attacker with 1 % false alarms may find every member'
     """
+    if not limits_attackers(caught):
+        return f"{NO_PROTECTION[:1].lower()}{NO_PROTECTION[1:-1]}"
     return f"an attacker with 1 % false alarms finds at most {percent(caught)} of members (chance: 1 %)"
 
 

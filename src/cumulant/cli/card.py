@@ -73,9 +73,11 @@ class Card:
         """Return the lines of the card, each as pieces with their styles."""
         colour = _COLOURS[self.tone]
         verdict = f"{_MARKS[self.tone]} {self.verdict}" if self.verdict else ""
-        first: list[Span] = [(_MARGIN, ""), (self.headline, f"bold {colour}" if self.tone != "good" else "bold")]
-        free = columns - len(_MARGIN) - len(self.headline) - len(verdict)
-        found = [first]
+        style = f"bold {colour}" if self.tone != "good" else "bold"
+        pieces = [each.strip() for each in wrap(self.headline, columns - len(_MARGIN))]
+        found: list[list[Span]] = [[(_MARGIN, ""), (piece, style)] for piece in pieces]
+        first = found[-1]
+        free = columns - len(_MARGIN) - len(pieces[-1]) - len(verdict)
         if verdict and free >= _GAP:
             first += [(" " * min(free, _VERDICT_GAP), ""), (verdict, colour)]
         elif verdict:

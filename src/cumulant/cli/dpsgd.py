@@ -14,6 +14,7 @@ import typer
 from cumulant.cli.card import Card, columns_of_output, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
+from cumulant.cli.loop_card import LoopRow, loops_card
 from cumulant.cli.options import Explain, Json
 from cumulant.cli.statement import FORMS, print_claim, print_statement, read_words, warn_missing
 from cumulant.errors import InputError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cumulant.training.sgd import NoisySGD
 
 ANY_ORDER = "any-order"
-"""The way to form batches of DataLoader(shuffle=True); without --sampling, the row of shuffled batches has its number."""
+"""The way to form batches of DataLoader(shuffle=True)."""
 
 SAMPLING_NAMES = ("fixed-size", "poisson", "balls-in-bins", "shuffled", ANY_ORDER)
 """Names of cumulant.training.sgd.SAMPLINGS for --help, written out: training loads numpy, which --help does without."""
@@ -187,7 +188,7 @@ def dpsgd(
         claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
         return print_claim(loops, claim, claimed, asked, described, as_json, quiet, _about_opacus(loops, rate))
     rows = []
-    for name in [sampling] if sampling else (each for each in known if each != ANY_ORDER):
+    for name in [sampling] if sampling else known:
         sgd = replace(plan, sampling=name, noise_bands=bands)
         if epsilon is not None:
             sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
@@ -251,8 +252,8 @@ def plan_epochs(epochs: str) -> Exact:
 
 def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None) -> str:
     """Return the loop in words."""
-    batches = f"batches of {plan.batch:,} of {plan.records:,} records" if rate is None else f"Poisson rate {rate}"
-    return f"{batches}, {plan.total_steps:,} steps" + (f", noise multiplier {noise}" if noise else "")
+    batches = f"batches of {plan.batch:,} of {plan.records:,}" if rate is None else f"Poisson rate {rate}"
+    return f"{plan.total_steps:,} steps with {batches}" + (f", noise multiplier {noise}" if noise else "")
 
 
 def _about_opacus(loops: list[NoisySGD], rate: str | None) -> list[str]:
@@ -296,31 +297,10 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
 
 def _rows_card(rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delta: Exact, noise: str | None) -> Card:
     """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row."""
-    from cumulant.accounting.numbers import rounded_down, rounded_up
-
-    best, worst = (pick(rows, key=lambda row: row[1].epsilon) for pick in (min, max))
-    if epsilon is None:
-        ends = dict.fromkeys(rounded_up(each[1].epsilon) for each in (best, worst))
-        card = Card(f"ε = {' to '.join(ends)}   at δ = {delta}", "depends on how batches are formed", "open")
-    else:
-        least, most = (pick(float(sgd.noise_multiplier) for sgd, _ in rows) for pick in (min, max))
-        card = Card(f"noise multiplier = {least:g} to {most:g}   meets ε ≤ {epsilon} at δ = {delta}")
-        card.verdict, card.tone = "depends on how batches are formed", "open"
-    if all(math.isinf(found.epsilon) for _, found in rows):
-        card.verdict, card.tone = "no finite epsilon is known", "bad"
-    for sgd, found in rows:
-        lower = f" (at least {rounded_down(found.lower)})" if found.lower and epsilon is None else ""
-        number = f"ε = {rounded_up(found.epsilon)}{lower}" if epsilon is None else f"noise {sgd.noise_multiplier}"
-        card.add(sgd.sampling, f"{number}, {sgd.relation.protected_for(1)}")
+    lines = [LoopRow.read(sgd, found, sgd.loop.brief, epsilon) for sgd, found in rows]
+    card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
     card.add("Loop", _describe(rows[0][0], noise))
     card.add("Noise", _noise_words(rows[0][0]))
-    checked = []
-    for sgd, found in rows:
-        known = _known_order(sgd, found)
-        checked.append(
-            f"{sgd.sampling}: {f'secret order; DataLoader(shuffle=True): ε = {known}' if known else sgd.loop.checked}"
-        )
-    card.add("Check yours", checked)
     card.add("More", MORE)
     return card
 

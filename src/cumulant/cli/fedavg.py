@@ -10,6 +10,7 @@ import typer
 
 from cumulant.cli.card import Card, print_card
 from cumulant.cli.completion import complete
+from cumulant.cli.loop_card import LoopRow, loops_card
 from cumulant.cli.options import Json
 from cumulant.cli.statement import print_claim
 from cumulant.errors import InputError
@@ -162,24 +163,11 @@ def _loop(plan: FedAvg, noise: bool = True) -> str:
 
 def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta: Exact) -> Card:
     """Return the answer for every way to sample clients: one epsilon, or one noise multiplier, per row."""
-    from cumulant.accounting.numbers import rounded_down, rounded_up
-
-    asked = "ε" if epsilon is None else "noise multiplier"
-    shown = [rounded_up(found.epsilon) if epsilon is None else str(plan.noise_multiplier) for plan, found in rows]
-    target = f"at δ = {delta}" if epsilon is None else f"meets ε ≤ {epsilon} at δ = {delta}"
-    card = Card(f"{asked} = {' or '.join(dict.fromkeys(shown))}   {target}")
-    if all(math.isinf(found.epsilon) for _, found in rows):
-        card.verdict, card.tone = "no finite epsilon is known", "bad"
-    elif len(rows) > 1:
-        card.verdict, card.tone = "depends on how clients are sampled", "open"
-    for (plan, found), number in zip(rows, shown, strict=True):
-        lower = f" (at least {rounded_down(found.lower)})" if found.lower and epsilon is None else ""
-        card.add(
-            plan.sampling, f"{asked} = {number}{lower}, {plan.relation.protected_for(1).replace('record', 'client')}"
-        )
+    lines = [LoopRow.read(plan, found, CHECKED[plan.sampling], epsilon) for plan, found in rows]
+    card = loops_card(lines, epsilon, delta, "depends on how clients are sampled", who="client")
     plan = rows[0][0]
     card.add("Loop", _loop(plan, noise=epsilon is None))
     card.add("Run", str(plan.run) if len(rows) == 1 else "")
-    card.add("Check yours", [*(f"{plan.sampling}: {CHECKED[plan.sampling]}" for plan, _ in rows), *_also_checked(plan)])
+    card.add("Check yours", _also_checked(plan))
     card.add("More", "--sampling NAME  --epsilon EPSILON  --claim EPSILON  --json")
     return card

@@ -150,6 +150,7 @@ def claim_card(
 ) -> Card:
     """Return the verdict for every way to form batches, and what to ask the authors."""
     from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+    from cumulant.accounting.text import limits_attackers
 
     verdicts = [each["verdict"] for each in found]
     card = Card(f"Claim: ε = {claimed}   at δ = {delta}")
@@ -159,8 +160,9 @@ def claim_card(
         low, high = each["epsilon_lower"], float(each["epsilon"])
         said = [f"ε = {rounded_up(high)} is enough"] if each["verdict"] != "false" and high < float("inf") else []
         said += [f"at least {rounded_down(low)} is needed"] if low and each["verdict"] != "holds" else []
-        caught = f"1 % false alarms find at most {percent(each['true_positive_rate'])} of members"
-        card.add(each["sampling"], f"{each['verdict']}: {'; '.join([*said, caught])}")
+        if each["verdict"] != "false" and limits_attackers(each["true_positive_rate"]):
+            said.append(f"1 % false alarms find at most {percent(each['true_positive_rate'])} of members")
+        card.add(each["sampling"], ": ".join(filter(None, (each["verdict"], "; ".join(said)))))
     card.add("Loop", loop)
     card.add("Run", found[0]["run"] if len(found) == 1 else "")
     loader = _torch_loader({each["sampling"]: each["verdict"] for each in found})

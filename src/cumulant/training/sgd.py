@@ -53,6 +53,8 @@ class Loop:
     """In which steps one record takes part, where the noise of the steps is correlated."""
     checked: str = "batches were formed as this way says"
     """What to check about the loop, in a few words."""
+    brief: str = ""
+    """How batches are formed, in at most 32 characters or where no lower end stands beside it, for one row of a table."""
     no_better_than: str = ""
     """A way to form batches that this one includes: what is false for that is false for this; empty if none is known."""
 
@@ -99,6 +101,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             True,
             _fixed_size,
             checked="every batch is a fresh uniform sample, in secret",
+            brief="a fresh uniform sample each step",
         ),
         "poisson": Loop(
             Relation.ADD_REMOVE,
@@ -108,6 +111,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             True,
             _poisson,
             checked="each record is sampled independently, in secret",
+            brief="each record drawn independently",
         ),
         "balls-in-bins": Loop(
             Relation.ADD_REMOVE,
@@ -117,6 +121,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             False,
             _balls_in_bins,
             checked="each record goes to one random step, in secret",
+            brief="each record in one random step",
         ),
         "shuffled": Loop(
             Relation.REPLACE_ONE,
@@ -126,6 +131,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             False,
             _shuffled,
             checked="every epoch cuts a fresh, secret permutation",
+            brief="a fresh secret order each epoch",
         ),
         "any-order": Loop(
             Relation.REPLACE_ONE,
@@ -133,6 +139,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             False,
             _any_order,
             checked="no record is twice in an epoch; DataLoader(shuffle=True), or any order",
+            brief="any order, such as DataLoader(shuffle=True)",
             no_better_than="shuffled",
         ),
     }
@@ -183,6 +190,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             _whole_run,
             _one_draw,
             checked="each record goes to one random step, the same in all epochs, in secret",
+            brief="each record in one random step",
         ),
         "cyclic-poisson": Loop(
             Relation.ADD_REMOVE,
@@ -192,6 +200,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             _whole_run,
             _cyclic,
             checked="each record keeps its group and is sampled independently, in secret",
+            brief="each record drawn in its group",
         ),
         "fixed-order": Loop(
             Relation.REPLACE_SPECIAL,
@@ -201,6 +210,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             _whole_run,
             _fixed_order,
             checked="every epoch visits the records in one order",
+            brief="one order, which may be public",
         ),
         "min-sep": Loop(
             Relation.REPLACE_SPECIAL,
@@ -210,6 +220,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             _whole_run,
             _min_sep,
             checked="steps with the same record are at least the bands apart",
+            brief="any steps, the bands apart",
         ),
     }
 )

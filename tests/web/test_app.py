@@ -81,6 +81,22 @@ def test_a_training_run_in_the_words_of_its_loop(page: Client, sampling: str) ->
     assert page.post("/api/training", loop | {"unit": "user"})[0] == 422
 
 
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled", "any-order"])
+def test_the_loop_judges_a_claim_about_a_training_run(page: Client, sampling: str) -> None:
+    """The expression of any order leaves 0.1 open; the loop includes a secret order, which needs more."""
+    loop = {"batch": 10, "records": 100, "epochs": 2, "noise_multiplier": 4, "sampling": sampling}
+    status, found = page.post("/api/training", loop | {"claim": "0.1", "delta": "1e-5"})
+    sgd = cm.NoisySGD(batch=10, records=100, epochs=2, noise_multiplier=4, sampling=sampling)
+    assert (status, found["check"]) == (200, sgd.check(epsilon="0.1", delta="1e-5").to_dict())
+    assert found["check"]["verdict"] == "false"
+    assert found["no_better_than"] == ("shuffled" if sampling == "any-order" else "")
+    assert page.post("/api/training", loop)[1]["check"] is None
+    status, found = page.post("/api/training", loop | {"claim": "0.1"})
+    assert (status, found["error"][:37]) == (400, "a claim is an epsilon at a delta; giv")
+    status, found = page.post("/api/training", loop | {"claim": "-1", "delta": "1e-5"})
+    assert (status, found["error"][:8]) == (400, "epsilon=")
+
+
 def test_the_explorer_gives_sentences_and_commands(page: Client) -> None:
     status, found = page.post("/api/explore", {"run": RUN, "delta": "1e-6"})
     assert status == 200

@@ -100,7 +100,10 @@ class Attack(_Question):
 
 
 class Training(BaseModel):
-    """A training run in the words of its loop; `sampling` says how batches are drawn."""
+    """A training run in the words of its loop; `sampling` says how batches are drawn.
+
+    With `claim`, an epsilon that is claimed at `delta`, the answer has a verdict.
+    """
 
     model_config = ConfigDict(extra="forbid")
     batch: Annotated[Number, Field(examples=[512])]
@@ -108,6 +111,8 @@ class Training(BaseModel):
     epochs: Annotated[Number, Field(examples=[60])]
     noise_multiplier: Annotated[Number, Field(examples=["1.1"])]
     sampling: Annotated[Text, Field(examples=["poisson"])]
+    claim: Annotated[Number | None, Field(examples=[3])] = None
+    delta: Annotated[Number | None, Field(examples=["1e-5"])] = None
 
 
 class Drawing(_Question):
@@ -232,7 +237,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     @app.post("/api/training")
     def training(question: Training) -> Response:
-        """Return the expression of a training run in the words of its loop."""
+        """Return the expression of a training run in the words of its loop, and the verdict on a claim about it."""
         return ask("training", question)
 
     @app.post("/api/explore")

@@ -90,11 +90,17 @@ def _membership(run: RunRecord, false_alarms: Any) -> dict[str, Any]:
 
 
 def training(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the expression of a training run in the words of its loop.
+    """Return the expression of a training run in the words of its loop, and the verdict on a claim about it.
 
     Batches that are accounted by passes need whole epochs: half a pass would have no lower end.
+
+    The loop judges the claim, as in the shell: its expression does not say all that is known of it.
     """
-    sgd = NoisySGD(**request)
+    loop = dict(request)
+    claim, delta = loop.pop("claim", None), loop.pop("delta", None)
+    if (claim is None) != (delta is None):
+        raise InputError("a claim is an epsilon at a delta; give claim=… and delta=…, or neither")
+    sgd = NoisySGD(**loop)
     if not sgd.loop.per_step and Exact(sgd.epochs or 1).denominator != 1:
         raise InputError(
             f"epochs={request['epochs']} must be a whole number: an epoch that was started counts as a whole one"
@@ -106,6 +112,8 @@ def training(request: Mapping[str, Any]) -> dict[str, Any]:
         "relation": str(sgd.relation),
         "protects": text.protected(run.record()),
         "assumes": sgd.loop.assumes,
+        "no_better_than": sgd.loop.no_better_than,
+        "check": None if claim is None else sgd.check(epsilon=claim, delta=delta).to_dict(),
     }
 
 

@@ -20,7 +20,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import cumulant as cm
-from cumulant.accounting.numbers import percent, rounded_up
+from cumulant.accounting.numbers import percent, rounded_down, rounded_up
 from cumulant.web.app import application
 from cumulant.web.workers import Workers
 from tests.web.server import Client, served
@@ -210,6 +210,16 @@ def test_a_claim_is_reviewed_for_every_way_to_draw_batches(page: Any, server: Cl
     assert said(page, "claim-verdict").startswith(f"The claim {'is ' * (verdicts[0] != 'holds')}{verdicts[0]}")
     assert "claimed 0.5" in text(page, "#answer svg.interval")
     saved(page, "page-review", 1280)
+    changed(page, "train-sampling", "any-order")  # false, for it is false for a secret order; the expression alone is open
+    changed(page, "claim", "0.1")
+    asked(page)
+    until(page, DONE)
+    any_order = cm.NoisySGD(batch=10, records=100, epochs=2, noise_multiplier=4, sampling="any-order")
+    found = any_order.check(epsilon="0.1", delta="1e-5")
+    assert (found.verdict, any_order.run.check(epsilon="0.1", delta="1e-5").verdict) == ("false", "open")
+    assert found.lower is not None
+    least = rounded_down(found.lower)
+    assert said(page, "claim-verdict") == f"The claim is false: shuffled batches need at least {least}."
     changed(page, "run", "PureDP(1)")  # a typed run is reviewed alone
     changed(page, "claim", "2")
     changed(page, "delta", "0")

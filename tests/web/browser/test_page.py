@@ -210,7 +210,8 @@ def test_a_claim_is_reviewed_for_every_way_to_draw_batches(page: Any, server: Cl
     assert said(page, "claim-verdict").startswith(f"The claim {'is ' * (verdicts[0] != 'holds')}{verdicts[0]}")
     assert "claimed 0.5" in text(page, "#answer svg.interval")
     saved(page, "page-review", 1280)
-    changed(page, "train-sampling", "any-order")  # false, for it is false for a secret order; the expression alone is open
+    # any order is false because a secret order is; the expression alone leaves it open
+    changed(page, "train-sampling", "any-order")
     changed(page, "claim", "0.1")
     asked(page)
     until(page, DONE)

@@ -1,5 +1,6 @@
 """Discrete Gaussian noise: the masses summed from the definition, and the Gaussian it tends to."""
 
+import itertools
 import math
 import random
 
@@ -65,7 +66,7 @@ def test_vectors_and_the_safe_default() -> None:
         p, q = (product([noise(sigma, s, width) for s in each]) for each in (shifts, [0] * 3))
         assert not violations(mechanism, [(p, q), (q, p)], [0.0, 0.5, 2.0], [1.5, 2, 3])[0]
         assert mechanism.rdp(2) == pytest.approx(squared / sigma**2, rel=1e-9)
-    assert cm.DiscreteGaussian(sigma=1).pair() is None
+    assert cm.DiscreteGaussian(sigma="1/2", sensitivity=2).pair() is None
     assert cm.DiscreteGaussian(sigma=1, dimension=2) != cm.DiscreteGaussian(sigma=1)  # Theorem D knows more of it
     assert cm.DiscreteGaussian(sigma=1, dimension=1) != cm.DiscreteGaussian(sigma=1)
 
@@ -137,8 +138,54 @@ def test_sums_with_other_noise_keep_a_valid_lower_end() -> None:
 
 
 def test_little_noise_has_no_gaussian_pair() -> None:
-    assert cm.DiscreteGaussian(sigma=1, dimension=2).pair() is None
-    assert cm.DiscreteGaussian(sigma=1, dimension=2).guarantee(delta="1e-6").lower is None
+    little = cm.DiscreteGaussian(sigma="0.9", sensitivity=2, dimension=2)
+    assert little.pair() is None
+    assert little.guarantee(delta="1e-6").lower is None
+    assert cm.DiscreteGaussian(sigma=1, sensitivity=2, dimension=2).guarantee(delta="1e-6").lower is None
+
+
+def test_one_unit_of_sensitivity_moves_one_coordinate() -> None:
+    """An integer vector of squared length 1 is a unit vector, in every dimension, known or not."""
+    for sigma in ("0.4", 3, 10_000):
+        line = cm.DiscreteGaussian(sigma=sigma, dimension=1)
+        for given in ({}, {"dimension": 9}, {"sensitivity": "1.4"}):
+            vectors = cm.DiscreteGaussian(sigma=sigma, **given)
+            assert vectors.epsilon("1e-6") == line.epsilon("1e-6")
+            assert (vectors * 3).guarantee(epsilon=1).lower == pytest.approx((line * 3).guarantee(epsilon=1).lower)
+
+
+def test_unknown_dimensions_are_answered_from_both_sides() -> None:
+    """Rényi divergences alone say 3.13; every integer vector of squared length 4 lies between the ends."""
+    found = (cm.DiscreteGaussian(sigma=10, sensitivity=2) * 10).guarantee(delta="1e-6")
+    assert found.lower is not None
+    assert 2.905 < found.lower < (cm.Gaussian(sigma=5) * 10).epsilon("1e-6") < found.epsilon < 2.924
+
+
+def reachable(square: int, dimension: int, size: int) -> set[tuple[int, ...]]:
+    """The vectors by which so many records move a sum, if each moves it by this squared length at most."""
+    one = [u for u in itertools.product(range(-3, 4), repeat=dimension) if sum(x * x for x in u) <= square]
+    found = {(0,) * dimension}
+    for _ in range(size):
+        found = {tuple(map(sum, zip(u, w, strict=True))) for u in found for w in one}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("square", "dimension", "size"), [(3, 2, 2), (2, 2, 3), (3, 2, 3), (3, 1, 2), (5, 2, 2), (6, 2, 2)]
+)
+def test_a_group_moves_by_sums_of_integer_vectors(square: int, dimension: int, size: int) -> None:
+    """Two vectors of squared length 3 in the plane never make one of length 10, which was taken for the lower end."""
+    sigma, width = 6, 60
+    group = cm.DiscreteGaussian(sigma, math.sqrt(square) + 1e-9, dimension) @ cm.Group(size=size)
+    base = product([noise(sigma, 0, width)] * dimension)
+    moved = {tuple(sorted(map(abs, u))) for u in reachable(square, dimension, size)}
+    laws = [product([noise(sigma, x, width) for x in u]) for u in moved]
+    for epsilon in (0.05, 0.4, 1.5):
+        needed = max(hockey_stick(law, base, epsilon) for law in laws)
+        found = group.guarantee(epsilon=epsilon)
+        assert found.lower is not None
+        assert found.lower * (1 - 1e-12) <= needed <= found.delta * (1 + 1e-12)
+        assert group.check(epsilon=epsilon, delta=needed * 1.001).verdict != "false"
 
 
 def test_small_noise() -> None:

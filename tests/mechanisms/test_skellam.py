@@ -110,9 +110,16 @@ def test_text_sampling_and_calibration() -> None:
 def test_one_round_is_proved_and_vectors_have_no_lower_end() -> None:
     found = cm.Skellam(variance=10, dimension=1).guarantee(epsilon="0.2")
     assert (found.rigour, found.lower is not None) == ("proved", True)
-    vectors = cm.Skellam(variance=10).guarantee(delta="1e-6")
-    assert vectors.lower is None
-    assert "known by its curve only" in vectors.note
+    vectors = cm.Skellam(variance=10, sensitivity=2).guarantee(delta="1e-6")
+    assert (vectors.rigour, vectors.lower) == ("proved", None)
+
+
+def test_one_unit_of_sensitivity_moves_one_coordinate() -> None:
+    """An integer vector of squared length 1 is a unit vector, in every dimension, known or not."""
+    for variance in ("0.3", 10, 10**8):
+        line = cm.Skellam(variance=variance, dimension=1)
+        assert cm.Skellam(variance=variance).epsilon("1e-6") == line.epsilon("1e-6")
+        assert cm.Skellam(variance=variance, sensitivity="1.4", dimension=9) == line
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ class DiscreteGaussian(Mechanism):
     f has this L2 sensitivity.
 
     With `dimension=1` the pair of its two laws is used while sigma is at most about 1,700, and the sensitivity is rounded down
-    to an integer; otherwise its square is. In every other known dimension Gaussian noise of slightly less variance dominates.
-    Unknown dimension is safe: the mechanism is then known by its curve a S^2 / (2 sigma^2).
+    to an integer; otherwise its square is. One unit of sensitivity moves one coordinate, which is dimension 1. Else Gaussian
+    noise of variance sigma^2 - 1/8 dominates, from sigma = 1 on. Unknown dimension is safe.
     Proof: docs/mechanisms/discrete-gaussian.md.
 
     >>> DiscreteGaussian(sigma=2).rdp(2), DiscreteGaussian(sigma="1/2", dimension=1).rdp("1.5") < 3
@@ -35,10 +35,11 @@ class DiscreteGaussian(Mechanism):
     relation: Neighbours = parameter(RELATION, default=Relation.ANY)
 
     def _line(self) -> bool:
-        return self.dimension == 1
+        """Return True if only one coordinate of the integer vector can move."""
+        return self.dimension == 1 or math.floor(self.sensitivity**2) <= 1
 
     def _squared_shift(self) -> int:
-        return math.floor(self.sensitivity) ** 2 if self._line() else math.floor(self.sensitivity**2)
+        return math.floor(self.sensitivity) ** 2 if self.dimension == 1 else math.floor(self.sensitivity**2)
 
     def key(self) -> Hashable:
         return self.sigma, self._squared_shift(), self.dimension, self.relation
@@ -54,8 +55,12 @@ class DiscreteGaussian(Mechanism):
         return self.grouped_pair(1)
 
     def grouped_pair(self, size: int) -> Pair | None:
-        if self.dimension is None:
-            return None
         from cumulant.pairs.near_gaussian import discrete_gaussian_pair
 
-        return discrete_gaussian_pair(self._squared_shift() * size**2, self.sigma**2, int(self.dimension))
+        dimension = None if self.dimension is None else int(self.dimension)
+        return discrete_gaussian_pair(self._squared_shift(), self.sigma**2, dimension, size)
+
+    def grouped_curve(self, size: int) -> Curve | None:
+        if self._line():
+            return super().grouped_curve(size)
+        return Concentrated(self._squared_shift() * size**2 / (2 * self.sigma**2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.skellam import SkellamVector
@@ -14,6 +15,9 @@ from cumulant.pairs.pair import Pair
 from cumulant.parameters import Neighbours, OptionalReal, Real, parameter
 from cumulant.relation import RELATION, Relation
 
+if TYPE_CHECKING:
+    from cumulant.pairs.skellam import SkellamPair
+
 
 @register
 class Skellam(Mechanism):
@@ -21,10 +25,11 @@ class Skellam(Mechanism):
 
     The noise is the difference of two Poisson counts of mean variance / 2.
 
-    Sums of Skellam noise are Skellam noise, so that many parties can add a share each. With `dimension=1` the pair is used, and
-    the sensitivity is rounded down to an integer. For vectors it is the L2 sensitivity, whose square is rounded down, and the
-    mechanism is known by its curve (Agarwal, Kairouz, Liu 2021), with the L1 sensitivity that integers allow: at most the
-    square, and with a dimension d at most sqrt(d) times as much. Unknown dimension is safe. See docs/mechanisms/skellam.md.
+    Sums of Skellam noise are Skellam noise, so that many parties can add a share each. With `dimension=1` the sensitivity is
+    rounded down to an integer, and the pair is used up to a variance of about 3e6. For vectors it is the L2 sensitivity, whose
+    square is rounded down. Their curve is that of Agarwal, Kairouz, Liu 2021, with the L1 sensitivity that integers allow: at
+    most the square, and with a dimension d at most sqrt(d) times as much. Gaussian noise of variance v - 6/5 dominates, from
+    v = 5 on. Unknown dimension is safe. See docs/mechanisms/skellam.md.
 
     >>> Skellam(variance=100, sensitivity=3, dimension=1).delta(epsilon=1)
     4.61491e-05
@@ -36,7 +41,8 @@ class Skellam(Mechanism):
     relation: Neighbours = parameter(RELATION, default=Relation.ANY)
 
     def _line(self) -> bool:
-        return self.dimension == 1
+        """Return True if only one coordinate of the integer vector can move."""
+        return self.dimension == 1 or math.floor(self.sensitivity**2) <= 1
 
     def _sensitivities(self) -> tuple[int, int]:
         """Return the square of the L2 sensitivity and the L1 sensitivity, both integers."""
@@ -50,12 +56,27 @@ class Skellam(Mechanism):
         return Fraction(self.variance), self._sensitivities(), self._line(), self.relation
 
     def own_curve(self, bound: str) -> Curve:
-        pair = self.pair()
-        return SkellamVector(*self._sensitivities(), Fraction(self.variance)) if pair is None else pair.curve()
+        return self._curve(1)
 
-    def pair(self) -> Pair | None:
-        if not self._line():
-            return None
+    def _curve(self, size: int) -> Curve:
+        """Return the curve for so many records."""
+        squared, total = self._sensitivities()
+        if self._line():
+            return self._line_pair(total * size).curve()
+        return SkellamVector(squared * size**2, total * size, Fraction(self.variance))
+
+    def _line_pair(self, shift: int) -> SkellamPair:
         from cumulant.pairs.skellam import SkellamPair
 
-        return SkellamPair(self._sensitivities()[1], Fraction(self.variance))
+        return SkellamPair(shift, Fraction(self.variance))
+
+    def pair(self) -> Pair | None:
+        return self.grouped_pair(1)
+
+    def grouped_pair(self, size: int) -> Pair | None:
+        from cumulant.pairs.near_gaussian import skellam_pair
+
+        return skellam_pair(self._sensitivities()[0], Fraction(self.variance), self._line(), size)
+
+    def grouped_curve(self, size: int) -> Curve | None:
+        return self._curve(size)

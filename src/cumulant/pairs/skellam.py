@@ -88,6 +88,11 @@ class SkellamPair(Pair):
         found = _reach(self.variance)
         return found + self.shift if found + self.shift <= SETTINGS.most_losses else None
 
+    @property
+    def has_grid(self) -> bool:
+        """True if its outputs are few enough for a grid."""
+        return self._last() is not None
+
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
             return self.grouped(2)

@@ -24,6 +24,12 @@ _ORDERS = tuple(2.0 ** (k / 16) for k in range(-64, 193))
 _INVERSES = (Fraction(2**64), *(1 / Fraction(each) for each in _ORDERS), Fraction(0))
 """1/lambda at these orders, from a lambda below them all to infinity; derived."""
 
+_FINER = 8
+"""Parts of a refined cell; derived: the gap below a chord falls by 64."""
+
+_COUNTING = (1e-4, 1e3)
+"""Divergence (nats) between which a gap below a chord, and its place, count; chosen by hand: beyond it nothing is said."""
+
 _LEAST_KINK = 1e-9
 """Below this pure epsilon d(lambda) gets no place of its own; convention: such runs cost nothing."""
 
@@ -54,22 +60,32 @@ class Excess:
     inverses: tuple[Fraction, ...] = _INVERSES
 
     @classmethod
-    def of(cls, deltas: Callable[[list[float]], list[float]], pure: float = math.inf) -> Excess:
+    def of(
+        cls, deltas: Callable[[list[float]], list[float]], pure: float = math.inf, mean: Fraction = Fraction(1)
+    ) -> Excess:
         """From the profile of one run, in both directions of the neighbours and rounded up.
 
         `pure` is an epsilon at which delta is 0: d(lambda) is 0 up to lambda = 1 / (e^pure - 1), which becomes a place too.
+        A large `mean` multiplies the gap below a chord; then more places are asked where it counts.
         """
-        # a smaller epsilon has a larger delta
-        found = deltas([math.log1p(1 / lam) * (1 - 2.0**-48) for lam in _ORDERS] + [0.0])
-        known = [Fraction(min(each, 1.0)) for each in found]
-        whole = known.pop()
+        whole, *known = (Fraction(min(each, 1.0)) for each in deltas([0.0, *map(_loss_at, _ORDERS)]))
+        orders = list(_ORDERS)
+        if between := _finer_orders(known, float(mean)):
+            found = dict(zip(orders, known, strict=True))
+            found.update(
+                zip(between, (Fraction(min(each, 1.0)) for each in deltas(list(map(_loss_at, between)))), strict=True)
+            )
+            orders = sorted(found)
+            known = [found[each] for each in orders]
         kink = float((1 / BOUNDED.expm1(BOUNDED.number(pure))).lower()) if _LEAST_KINK < pure < math.inf else 0.0
-        if not kink > 0 or kink in _ORDERS:
+        if kink > 0 and kink not in orders:
+            place = bisect.bisect(orders, kink)
+            orders.insert(place, kink)
+            known.insert(place, Fraction(0))
+        if len(orders) == len(_ORDERS):
             return cls(tuple(known), whole)
-        place = bisect.bisect(_ORDERS, kink)
-        orders = (*_ORDERS[:place], kink, *_ORDERS[place:])
-        known.insert(place, Fraction(0))
-        return cls(tuple(known), whole, orders, (_INVERSES[0], *(1 / Fraction(each) for each in orders), Fraction(0)))
+        inverses = (_INVERSES[0], *(1 / Fraction(each) for each in orders), Fraction(0))
+        return cls(tuple(known), whole, tuple(orders), inverses)
 
     def bound(self, lam: Array, on: Arithmetic) -> Array:
         """A number that is not below d(lambda), at each lambda."""
@@ -80,6 +96,22 @@ class Excess:
         places = np.searchsorted(self.orders, lam, side="right") if exact is None else np.array(exact, dtype=int)
         low, high, near, far = inverse[places + 1], inverse[places], values[places + 1], values[places]
         return near - (near - far) * ((1 / on.asarray(lam) - low) / (high - low))
+
+
+def _loss_at(lam: float) -> float:
+    """Return a float that is not above log(1 + 1/lambda); a smaller epsilon has a larger delta."""
+    return math.log1p(1 / lam) * (1 - 2.0**-48)
+
+
+def _finer_orders(deltas: list[Fraction], mean: float) -> list[float]:
+    """Return orders inside the cells in which the gap below the chord counts."""
+    values = mean * np.array([float(each) for each in deltas])
+    least_gap, most = _COUNTING
+    bend = np.abs(np.diff(values, 2)) / 8  # the gap below the chord of a cell, from the places around it
+    gaps = np.maximum(np.append(bend[:1], bend), np.append(bend, bend[-1:]))
+    cells = np.flatnonzero((gaps > least_gap) & (values[:-1] < most))
+    shares = np.arange(1, _FINER) / _FINER
+    return [float(_ORDERS[i] * (_ORDERS[i + 1] / _ORDERS[i]) ** share) for i in cells for share in shares]
 
 
 @dataclass(frozen=True, slots=True)

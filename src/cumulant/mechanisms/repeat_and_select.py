@@ -150,7 +150,7 @@ class Selected(Wrapper):
             # an unbounded loss has no enclosure: 0 times infinity would be its radius
             bounded = not base.slack() and math.isfinite(float(base.pure()))
             pure = float(base.at_infinity(BOUNDED).upper()) if bounded else math.inf
-            return by_poisson(base, scheme.mean, Excess.of(self._deltas, pure))
+            return by_poisson(base, scheme.mean, Excess.of(self._deltas, pure, scheme.mean))
         return by_divergences(base, scheme.mean, scheme.shape, scheme.least_share())
 
     def _deltas(self, epsilons: list[float]) -> list[float]:

@@ -99,3 +99,32 @@ def test_what_masses_assume_is_said() -> None:
     assert "dominate every pair of neighbours; lower ends hold if neighbours attain them in both orders" in (
         " ".join(run.guarantee(delta="1e-3").explain().split())
     )
+
+
+def test_the_first_list_is_the_law_with_the_record_in_lower_ends() -> None:
+    """The profile of 20 steps at rate 1/10, by its sum over the binomial counts, once for each role of the two laws."""
+    laws, rate, steps, delta = ([0.9, 0.1], [0.5, 0.5]), 0.1, 20, 1e-5
+
+    def epsilon(member: list[float], other: list[float]) -> float:
+        mixed = [(1 - rate) * y + rate * x for x, y in zip(member, other, strict=True)]
+
+        def profile(at: float, p: list[float], q: list[float]) -> float:
+            ratio = math.exp(at)
+            terms = (
+                p[0] ** k * p[1] ** (steps - k) - ratio * q[0] ** k * q[1] ** (steps - k) for k in range(steps + 1)
+            )
+            return sum(math.comb(steps, k) * max(0.0, term) for k, term in enumerate(terms))
+
+        low, high = 0.0, 60.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            enough = max(profile(middle, mixed, other), profile(middle, other, mixed)) <= delta
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    expected = [epsilon(*laws), epsilon(*laws[::-1])]
+    assert expected == pytest.approx([1.311436, 2.885878], abs=1e-6)
+    for (p, q), truth in zip((laws, laws[::-1]), expected, strict=True):
+        found = (cm.from_masses(p, q) @ cm.Poisson(rate=rate) * steps).guarantee(delta=delta)
+        assert found.lower == pytest.approx(truth, rel=1e-9)
+        assert found.epsilon >= max(expected)  # the upper end holds in both orders

@@ -31,6 +31,9 @@ def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
     The pair must dominate every neighbouring pair. Lower ends, and so the verdict "false", are for mechanisms whose neighbours
     attain it in both orders: each of the two laws may be that of the larger data set.
 
+    List the law with the record first. On samples the upper end holds for either order of the lists, so it may lie above the
+    order that you mean; on Poisson samples the lower end is that of `p` with the record and `q` without it.
+
     Sums within 1e-9 of 1 are normalised to 1.
 
     >>> from_masses([0.75, 0.25], [0.25, 0.75]).epsilon(delta=0)

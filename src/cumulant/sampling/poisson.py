@@ -15,12 +15,10 @@ from cumulant.errors import HypothesisError
 from cumulant.exact.witnesses import Neighbours, opposite, proposition11
 from cumulant.numerics.binomials import MOST_COUNTED, binomial_masses
 from cumulant.relation import Relation
-from cumulant.sampling.rated import Sized, Statement
+from cumulant.sampling.rated import Directions, Sized, Statement
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
-    from cumulant.losses.grid import Step
-    from cumulant.losses.transform import Transform
     from cumulant.pairs.pair import Pair
 
 
@@ -144,39 +142,15 @@ class Poisson(Sized):
 
     # ---- loss distributions
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the steps with the record removed and with the record added, or the one with the record replaced.
+    def drawn(self, pair: Pair) -> tuple[Pair, Fraction, Directions] | None:
+        """Return the pair with the record removed and added, or the pair of a record that is replaced.
 
         A record that is not replaced is there in one of the data sets, and the run sees it removed or added throughout.
         """
         if self._replaces:
             replaced = self._replaced(pair)
-            return None if replaced is None else replaced.unsampled()
-        if self.rate == 1:
-            return pair.unsampled()
-        steps: list[Step] = []
-        for direction in self._directions():
-            step = pair.above(self.rate, direction)
-            if step is None:
-                return None  # one direction alone bounds nothing
-            steps.append(step)
-        return tuple(steps)
-
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        if self._replaces:
-            replaced = self._replaced(pair)
-            whole = None if replaced is None else replaced.transform(Fraction(1), "symmetric")
-            return None if whole is None else (whole,)
-        transforms: list[Transform] = []
-        for direction in self._directions():
-            transform = pair.transform(self.rate, direction)
-            if transform is None:
-                return None
-            transforms.append(transform)
-        return tuple(transforms)
-
-    def _directions(self) -> tuple[str, ...]:
-        return ("remove", "add") if self.rate < 1 else ("symmetric",)
+            return None if replaced is None else (replaced, Fraction(1), ("symmetric",))
+        return pair, self.rate, ("remove", "add") if self.rate < 1 else ("symmetric",)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         if not self._replaces:

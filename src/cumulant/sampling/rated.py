@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from cumulant.bounds.bound import Bound, amplified
 from cumulant.bounds.table import BOUNDS, row
@@ -20,6 +20,16 @@ from cumulant.errors import InputError, shown
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import SCHEMES, Scheme
+
+if TYPE_CHECKING:
+    from cumulant.losses.grid import Step
+    from cumulant.losses.transform import Transform
+
+Directions = tuple[str, ...]
+"""The orders of two neighbours that are composed each by itself: of `losses.grid.Mixture`."""
+
+T = TypeVar("T")
+"""A step or a transform."""
 
 
 class Rated(Scheme):
@@ -180,6 +190,26 @@ class Sized(Rated):
     def frozen(self) -> bool:
         return SCHEMES.get(self.word) in type(self).__mro__
 
+    # ---- loss distributions
+
+    @abstractmethod
+    def drawn(self, pair: Pair) -> tuple[Pair, Fraction, Directions] | None:
+        """Return the pair that the samples mix, the rate of the mixture, and the directions of the neighbours.
+
+        Returns None if no pair is known.
+        """
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        found = self.drawn(pair)
+        if found is None:
+            return None
+        mixed, rate, directions = found
+        return mixed.unsampled() if rate == 1 else _in_each(mixed.above, rate, directions)
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        found = self.drawn(pair)
+        return None if found is None else _in_each(found[0].transform, found[1], found[2])
+
     def __str__(self) -> str:
         stated = "" if self.stated is type(self).relation else f', relation="{self.stated}"'
         if self.sample is not None and self.population is not None:
@@ -188,3 +218,16 @@ class Sized(Rated):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _in_each(
+    offered: Callable[[Fraction, str], T | None], rate: Fraction, directions: Directions
+) -> tuple[T, ...] | None:
+    """Return what is offered in each direction; None if one is missing, because one direction alone bounds nothing."""
+    found: list[T] = []
+    for direction in directions:
+        each = offered(rate, direction)
+        if each is None:
+            return None
+        found.append(each)
+    return tuple(found)

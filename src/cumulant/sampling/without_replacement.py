@@ -13,12 +13,10 @@ from cumulant.errors import InputError
 from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours, proposition11
 from cumulant.numerics.binomials import MOST_COUNTED, hypergeometric_masses
 from cumulant.relation import Relation
-from cumulant.sampling.rated import Sized, Statement
+from cumulant.sampling.rated import Directions, Sized, Statement
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
-    from cumulant.losses.grid import Step
-    from cumulant.losses.transform import Transform
     from cumulant.pairs.pair import Pair
 
 
@@ -100,29 +98,9 @@ class WithoutReplacement(Sized):
 
     # ---- loss distributions
 
-    def _directions(self) -> tuple[str, ...]:
-        """Return the directions of the pair: either data set may be the first one in each round, unless one is larger."""
-        return ("remove", "add") if self._displaces else ("symmetric",)
-
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        if self.rate == 1:
-            return pair.unsampled()
-        steps: list[Step] = []
-        for direction in self._directions():
-            step = pair.above(self.rate, direction)
-            if step is None:
-                return None  # one direction alone bounds nothing
-            steps.append(step)
-        return tuple(steps)
-
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        transforms: list[Transform] = []
-        for direction in self._directions():
-            transform = pair.transform(self.rate, direction)
-            if transform is None:
-                return None
-            transforms.append(transform)
-        return tuple(transforms)
+    def drawn(self, pair: Pair) -> tuple[Pair, Fraction, Directions]:
+        """Return the pair itself: either data set may be the first one in each round, unless one is larger."""
+        return pair, self.rate, ("remove", "add") if self._displaces else ("symmetric",)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         yield from proposition11(pair, self.rate)

@@ -146,13 +146,13 @@ def _announced(run: RunRecord, method: Method) -> RunRecord | None:
 
     None if the exact layer is not asked, or if the run has no epochs.
     """
-    return announced_run(run) if method in METHODS and method not in CURVES else None
+    return announced_run(run) if run.indirect and method in METHODS and method not in CURVES else None
 
 
 def _dominating(run: RunRecord, method: str) -> tuple[RunRecord, ...]:
     """Return the runs that stand in the place of this one, where the exact layer is asked."""
     check_names(method=method)
-    return dominating_runs(run) if method in METHODS and method not in CURVES else ()
+    return dominating_runs(run) if run.indirect and method in METHODS and method not in CURVES else ()
 
 
 def bayes_risk(run: RunRecord, prior: Number) -> float:
@@ -239,9 +239,9 @@ def in_brief(run: RunRecord, fpr: Number, method: Method, epsilon: float, delta:
     if by_statements:
         known = _Statements(run, by_statements)
         if by_statements == "exact":
-            known.ask([0.0])
-            known.ask([_gaussian(rate, known.deltas[0.0])])
-            by_curve = known.deltas[0.0] >= 1  # else the loss distributions say more than a converted curve
+            distance = known.ask_alone(0.0)
+            known.ask_alone(_gaussian(rate, distance))
+            by_curve = distance >= 1  # else the loss distributions say more than a converted curve
         else:
             known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
         found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
@@ -387,6 +387,12 @@ class _Statements:
             question = Question.parse_query(self.method, None, None, _ACCURACY, "epsilon")
             found = np.asarray(answer.delta(self.run, missing, question))
             self.deltas.update(zip(missing, found.tolist(), strict=True))
+
+    def ask_alone(self, epsilon: float) -> float:
+        """Learn delta at one epsilon as a single question, by the engine that answered the run; return it."""
+        question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "epsilon")
+        self.deltas[epsilon] = answer.answer(self.run, question.at(Exact(epsilon))).value
+        return self.deltas[epsilon]
 
     def scale(self) -> float:
         """An epsilon that is small for this run, a power of two."""

@@ -41,10 +41,13 @@ _REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step as a filter sees it: its key, its curve, its dominating pair if it is known."""
+    """One step as a filter sees it: its key, its curve, its dominating pair if it is known.
+
+    `source` is the mechanism, whose text an error shows.
+    """
 
     key: Hashable
-    name: str
+    source: object
     curve: Curve
     pair: Pair | None = None
 
@@ -75,7 +78,7 @@ class Tariff:
     def _price(self, part: Component) -> Price:
         def price() -> Price:
             # on a sample the pair is that of what runs there, and not of the step
-            return self.rule.price(Step(part.key, part.name, part.curve("best"), None if part.scheme else part.pair))
+            return self.rule.price(Step(part.key, part.source, part.curve("best"), None if part.scheme else part.pair))
 
         return recall(self._prices, part.key, price, _REMEMBERED) if part.written else price()
 
@@ -159,7 +162,7 @@ def proved_curve(step: Step) -> Curve:
     """Return the curve of a step; HypothesisError if it is an estimate."""
     if step.curve.estimated:
         raise HypothesisError(
-            f"{step.name} rests on a Python function that can only be sampled, so its charge would be an estimate; "
+            f"{step.source} rests on a Python function that can only be sampled, so its charge would be an estimate; "
             "a budget takes proved charges only"
         )
     return step.curve
@@ -232,7 +235,7 @@ class GaussianSum(Filter):
         low, high = whole_range(narrow(square), UNIT)
         if high is None:
             raise BudgetRefused(
-                f"{step.name} is neither Gaussian noise nor purely private, so a Gaussian account cannot charge it; "
+                f"{step.source} is neither Gaussian noise nor purely private, so a Gaussian account cannot charge it; "
                 "open an adaptive account"
             )
         return Price(
@@ -284,7 +287,7 @@ class Plan(Filter):
         one = Amounts.of([int(key == step.key) for key, _ in self.members])
         if not any(one.values):
             raise BudgetRefused(
-                f"{step.name} is not in the plan, which cannot be amended after an answer; "
+                f"{step.source} is not in the plan, which cannot be amended after an answer; "
                 "open an adaptive account for the rest, whose guarantee is added to this one"
             )
         return Price(one, one)

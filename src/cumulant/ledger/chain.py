@@ -434,26 +434,3 @@ class Walk:
         if self._format != 1 and back and entry.kind not in ANY_CLOCK:
             raise _EntryError("it is dated more than a minute before the entry that it follows")
         self._before = None if self._format == 1 else time
-
-
-def check_last(entry: Entry, keys: Keys, signed: bool) -> None:
-    """Check the newest entry before anything is appended to it."""
-    if entry.digest() != entry.hash:
-        raise LedgerBroken(f"entry {entry.seq} of {entry.account!r} was changed; run cumulant ledger verify")
-    signer = entry.content().get("signer")
-    if (signer is None and signed) or (
-        signer is not None and keys.confirms(str(signer), entry.hash, entry.signature) is False
-    ):
-        raise LedgerBroken(
-            f"entry {entry.seq} of {entry.account!r} is not signed by its key; run cumulant ledger verify"
-        )
-
-
-def check_signer(entry: Entry, keys: Keys) -> None:
-    """Refuse a writer to a signed account who lacks the key of its first or of its newest entry."""
-    signer = entry.content().get("signer")
-    if keys.confirms(str(signer), entry.hash, entry.signature) is None:
-        raise LedgerError(
-            f"entry {entry.seq} of {entry.account!r} is signed by the key {signer!r}, which is not at hand, so it cannot be "
-            "checked before another one follows it; add the key to keys="
-        )

@@ -21,7 +21,7 @@ from typing import Any
 from cumulant.curves.cache import recall
 from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
 from cumulant.filters.filter import Tariff
-from cumulant.ledger.chain import ANY_CLOCK, TOLERANCE, check_last, check_signer
+from cumulant.ledger.chain import ANY_CLOCK, TOLERANCE
 from cumulant.ledger.charge import Quote, quote
 from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical, moment_of, note_digest
 from cumulant.ledger.keys import Keys
@@ -306,6 +306,29 @@ def _replay_receipt(job: Job, entry: Entry, request: str) -> Receipt:
         )
     conflict.receipt = entry.receipt(replayed=True)
     raise conflict
+
+
+def check_last(entry: Entry, keys: Keys, signed: bool) -> None:
+    """Check the newest entry before anything is appended to it."""
+    if entry.digest() != entry.hash:
+        raise LedgerBroken(f"entry {entry.seq} of {entry.account!r} was changed; run cumulant ledger verify")
+    signer = entry.content().get("signer")
+    if (signer is None and signed) or (
+        signer is not None and keys.confirms(str(signer), entry.hash, entry.signature) is False
+    ):
+        raise LedgerBroken(
+            f"entry {entry.seq} of {entry.account!r} is not signed by its key; run cumulant ledger verify"
+        )
+
+
+def check_signer(entry: Entry, keys: Keys) -> None:
+    """Refuse a writer to a signed account who lacks the key of its first or of its newest entry."""
+    signer = entry.content().get("signer")
+    if keys.confirms(str(signer), entry.hash, entry.signature) is None:
+        raise LedgerError(
+            f"entry {entry.seq} of {entry.account!r} is signed by the key {signer!r}, which is not at hand, so it cannot be "
+            "checked before another one follows it; add the key to keys="
+        )
 
 
 def _digest(job: Job, accounts: Sequence[str]) -> str:

@@ -28,7 +28,6 @@ from cumulant.accounting.rounds import rounds
 from cumulant.conversion.query import Query
 from cumulant.errors import CumulantError
 from cumulant.exact.grid import refine
-from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.choose import Side, choose_line, guess, sides
 from cumulant.exact.inversion.decay import DecayNotProved
@@ -37,6 +36,7 @@ from cumulant.exact.inversion.line import Line, build_line
 from cumulant.exact.inversion.solver import Effort, ProvedEnd
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B
+from cumulant.losses.grid import Terms, leak_of
 from cumulant.numerics.arithmetic import BALLS
 
 DENSITIES = (

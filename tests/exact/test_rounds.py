@@ -74,24 +74,27 @@ def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
     silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
     assert Rounds(((silent, 1),)).single() is None
     assert Rounds(((silent, 1),)).rare_closed_forms() is None
-    assert Rounds(((silent, 1),)).cone() is None
-    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).cone() is None
-    assert Rounds((one(GAUSSIAN, FIXED),)).cone() is not None
-    assert Rounds((one(GAUSSIAN, WHOLE),)).cone() is None  # without a sample there is nothing to gain
+    assert Rounds(((silent, 1),)).theorem_b is None
+    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).theorem_b is None
+    assert Rounds((one(GAUSSIAN, FIXED),)).theorem_b is not None
+    assert Rounds((one(GAUSSIAN, WHOLE),)).theorem_b is None  # without a sample there is nothing to gain
     several = GAUSSIAN.composed([(GAUSSIAN, 2)])
     assert several is not None
-    assert Rounds((one(several, FIXED),)).cone() is None  # on one sample they may adapt to one another
-    assert Rounds((one(several, WHOLE), one(GAUSSIAN, FIXED))).cone() is not None
+    assert Rounds((one(several, FIXED),)).theorem_b is None  # on one sample they may adapt to one another
+    assert Rounds((one(several, WHOLE), one(GAUSSIAN, FIXED))).theorem_b is not None
 
 
 def test_theorem_b_takes_other_rounds_by_the_pair_that_dominates_them() -> None:
     mixed = Rounds((one(GAUSSIAN, FIXED), one(LOPSIDED, FIXED)))
-    assert [step for step, _ in mixed.cone() or ()][1] == (FIXED.steps(LOPSIDED) or ())[0]
+    assert mixed.theorem_b is not None
+    assert [step for step, _ in mixed.theorem_b.terms][1] == (FIXED.steps(LOPSIDED) or ())[0]
     assert mixed.cone_on_grid is None  # grids bound the losses beyond their ends for Gaussian pairs only
     assert Rounds((one(GAUSSIAN, FIXED),)).cone_on_grid is not None
-    assert Rounds((one(LOPSIDED, FIXED), one(GAUSSIAN, WHOLE))).cone() is None  # no Gaussian on a sample
+    assert Rounds((one(LOPSIDED, FIXED), one(GAUSSIAN, WHOLE))).theorem_b is None  # no Gaussian on a sample
     leaking = cm.ApproximateDP(1, "1e-6").pair()
     assert leaking is not None
-    assert Rounds((one(GAUSSIAN, FIXED), one(leaking, FIXED))).cone() is None  # an infinite loss, an unbounded function
+    assert (
+        Rounds((one(GAUSSIAN, FIXED), one(leaking, FIXED))).theorem_b is None
+    )  # an infinite loss, an unbounded function
     two = Round(LOPSIDED, StatedSteps((FIXED.steps(LOPSIDED) or ()) * 2))
-    assert Rounds((one(GAUSSIAN, FIXED), (two, 1))).cone() is None
+    assert Rounds((one(GAUSSIAN, FIXED), (two, 1))).theorem_b is None

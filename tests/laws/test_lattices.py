@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cumulant.exact.grid import refine as search
-from cumulant.exact.grid.fft import Terms, compose
-from cumulant.losses.grid import Mixture
+from cumulant.exact.grid.fft import compose
+from cumulant.losses.grid import Mixture, Terms
 from cumulant.pairs.finite import Finite
 from tests import effort
 from tests.exact.brute import DIRECTIONS, RATES, Composed, Pairs, law_of, random_pair, sampled

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cumulant import domains
-from cumulant.accounting.cache import answered
 from cumulant.accounting.dominating_runs import (
     averaged_square,
     dominated_runs,
@@ -60,7 +59,7 @@ def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
         return answer(run, question.at(value[0])).value
-    return answered(run, (question, tuple(value)), lambda: _epsilons(run, value, question)).copy()
+    return run.answer((question, tuple(value)), lambda: _epsilons(run, value, question)).copy()
 
 
 def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
@@ -95,7 +94,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
         return float(swapped[0]) if scalar else swapped
     if scalar:
         return answer(run, question.at(value[0])).value
-    return answered(run, (question, tuple(value)), lambda: _deltas(run, value, question)).copy()
+    return run.answer((question, tuple(value)), lambda: _deltas(run, value, question)).copy()
 
 
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
@@ -204,14 +203,17 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     known = (found.order > 1) & np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
     if not known.any():
         return nothing
-    from cumulant.exact.grid.fft import leak_of
+    from cumulant.losses.grid import leak_of
 
-    terms = next((terms for _, terms, _ in rounds.witnesses()), None)
-    if terms is None or leak_of(terms) > 0:
+    witness = next(rounds.witnesses(), None)
+    if witness is None or leak_of(witness[1]) > 0:
         return nothing
     centre = round(_PER_OCTAVE * math.log2(np.median(found.order[known]) - 1))
     lam = _orders(centre)
-    cgf = found.times[:, None] * sum(times * _cgf(step, centre) for step, times in terms)
+    total = np.zeros(lam.size)
+    for step, times in witness[1]:
+        total += times * _cgf(step, centre)
+    cgf = found.times[:, None] * total
     if question.asked == "delta":
         with np.errstate(divide="ignore"):
             low = question.formula.epsilon(lam, cgf, np.log(found.given)[:, None], FLOATS)
@@ -232,9 +234,13 @@ def _attained(rounds: Rounds, epsilon: float, delta: float) -> bool:
 
     Of bounded losses a conversion may be tight (of two outputs it is), so that it wins in the last bit.
     """
-    from cumulant.exact.limits import largest_loss
+    if not (_NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1):
+        return False
+    if rounds.gaussian:
+        return True
+    from cumulant.exact.limits import limits_of
 
-    return _NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1 and largest_loss(rounds) == math.inf
+    return limits_of(rounds).largest == math.inf
 
 
 def _orders(centre: int) -> Floats:
@@ -251,7 +257,7 @@ def _cgf(step: Step, centre: int) -> Floats:
 
 def answer(run: RunRecord, question: Question) -> Answer:
     """Return the epsilon or delta that the question asks for, by its method; answers are remembered."""
-    return answered(run, question, partial(_answer, run, question))
+    return run.answer(question, partial(_answer, run, question))
 
 
 def _answer(run: RunRecord, question: Question) -> Answer:
@@ -513,7 +519,7 @@ def lower(run: RunRecord, question: Question, found: float) -> tuple[float | Non
         return None, "", ""
     if found == 0:
         return 0.0, "any data sets", "proved"
-    return answered(run, (question, "lower"), lambda: _lower(run, question))
+    return run.answer((question, "lower"), partial(_lower, run, question))
 
 
 def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:

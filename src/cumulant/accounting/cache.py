@@ -5,32 +5,19 @@ Those of data are kept for good, those of a user's Python object for one questio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
-from cumulant.accounting.run import RunRecord
+from cumulant.accounting.run import ANSWERS
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
-from cumulant.curves.cache import once, recall
+from cumulant.curves.cache import once
 from cumulant.curves.cached_curve import Remembered
 from cumulant.curves.curve import Curve
 from cumulant.pairs.pair import Pair
-
-_MOST_ANSWERS = 4096
-
-_answers: dict[Hashable, Any] = {}
-
-T = TypeVar("T")
-
-
-def answered(run: RunRecord, asked: Hashable, answer: Callable[[], T]) -> T:
-    """The answer to a question about this run, found once if the run is data alone."""
-    if run.key is None:
-        return answer()
-    return recall(_answers, (run.key, asked), answer, _MOST_ANSWERS)
 
 
 def forget() -> None:
@@ -41,7 +28,7 @@ def forget() -> None:
 
 def forget_answers() -> None:
     """Forget all answers, as those do who change how answers are found."""
-    _answers.clear()
+    ANSWERS.clear()
 
 
 class Source(Hashable, Protocol):

@@ -94,9 +94,9 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Iterator[str]:
 
 
 def _theorem(plan: Plan, part: Component, term: Term) -> str:
-    curve = part.described
+    curve = part.source.description()
     if part.inner is not None:
-        curve = part.inner.parts[0].described if part.lone else "Lemma 5, the curves of all that ran add up"
+        curve = part.inner.parts[0].source.description() if part.lone else "Lemma 5, the curves of all that ran add up"
     if plan.answer.way in ROUTES:
         return ROUTES[plan.answer.way].theorem
     if plan.answer.way == DISTANCE:

@@ -6,12 +6,13 @@ What ran, what was asked, what was found, and what each part contributed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from cumulant.accounting import answer as answering
+from cumulant.accounting.numbers import stated
 from cumulant.accounting.question import Question
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.conversion.renyi_to_dp import Answer, rational_order
@@ -93,8 +94,9 @@ class Plan:
 
     @property
     def statement(self) -> tuple[float, float]:
-        """epsilon and delta."""
-        return self.question.statement(self.answer.value)
+        """epsilon and delta, one of them given and the other one found."""
+        given, found = stated(self.question.value), self.answer.value
+        return (given, found) if self.question.asked == "epsilon" else (found, given)
 
 
 def planned(run: RunRecord, question: Question) -> Plan:
@@ -111,23 +113,21 @@ def _planned(run: RunRecord, question: Question) -> Plan:
     found = answering.answer(run, question)
     order = None if found.exact else found.order
     rounds = found.rounds or (None,) * len(run.parts)
-    terms = tuple(
-        replace(term(part, found.bound, order), round=stated) for part, stated in zip(run.parts, rounds, strict=True)
-    )
+    terms = [term(part, found.bound, order, one) for part, one in zip(run.parts, rounds, strict=True)]
     lower, witness, lower_rigour = answering.lower(run, question, found.value)
     if lower is not None and lower > found.value:
         raise CertificateError(
             f"the run needs at least {lower!r} and {found.value!r} was found to be enough; please report it"
         )
-    return Plan(run, question, found, terms, lower, witness, lower_rigour)
+    return Plan(run, question, found, tuple(terms), lower, witness, lower_rigour)
 
 
-def term(part: Component, bound: str, order: float | None) -> Term:
+def term(part: Component, bound: str, order: float | None, one: tuple[float, float] | None = None) -> Term:
     """Return the contribution of one component to an answer at this order."""
     sampled = part.scheme is not None
     if order is None:
-        return Term(part.name, part.times, bound if sampled else "", (), None)
+        return Term(part.name, part.times, bound if sampled else "", (), None, one)
     curve = part.curve(bound)
     value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
     name = (curve.winner(order) or bound) if sampled else ""
-    return Term(part.name, part.times, name, (order,), part.times * value)
+    return Term(part.name, part.times, name, (order,), part.times * value, one)

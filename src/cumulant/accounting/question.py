@@ -141,10 +141,6 @@ class Question:
         """The given number as a float that claims no more."""
         return stated(self.value)
 
-    def statement(self, found: float) -> tuple[float, float]:
-        """epsilon and delta, one of them given and the other one found."""
-        return (self.stated, found) if self.asked == "epsilon" else (found, self.stated)
-
     def exactly(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
         """Return the finite epsilon and the delta that these floats state.
 

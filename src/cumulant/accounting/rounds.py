@@ -45,28 +45,31 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> Found:
         if part.scheme is not None and not part.scheme.gridded:
             return None, Failure(Reason.NO_LOSSES, type(part.scheme).__name__)
         pair = _pair(part)
-        if pair is None or not pair.gridded:
+        gaussian = pair is not None and part.scheme is None and pair.composed([(pair, part.times)]) is not None
+        if pair is None or not (gaussian or pair.gridded):
             return None, Failure(Reason.CURVE_ONLY, part.name)
         other = None if replaced is None else replaced(part, pair)
         if other is not None:
             parts.append((other, part.times))
             continue
-        if part.scheme is None and pair.composed([(pair, part.times)]) is not None:
+        if gaussian:
             whole.append((pair, part.times))
             continue
         parts.append((Round(pair, part.scheme or WHOLE, part.witnesses), part.times))
-    if (gathered := _composed(whole)) is not None:
+    if whole and (gathered := _composed(whole)) is not None:
         parts.insert(0, (Round(gathered, WHOLE), 1))
     found = Rounds(tuple(parts))
     if found.single() is not None:
         return found, None
-    if not found.aligned:
+    if len(parts) > 1 and not found.aligned:
         return None, Failure(Reason.DIRECTIONS)
-    if sum(times for _, times in parts) > MOST_ROUNDS:
+    count, wide = 0, False
+    for one, times in parts:
+        count += times
+        wide = wide or one.steps is None
+    if count > MOST_ROUNDS:
         return None, Failure(Reason.TOO_MANY_ROUNDS, f"{MOST_ROUNDS:,}")
-    if any(one.steps is None for one, _ in parts):
-        return None, Failure(Reason.TOO_WIDE)
-    return found, None
+    return (None, Failure(Reason.TOO_WIDE)) if wide else (found, None)
 
 
 def _closed_round(part: Component) -> Round | None:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import row as bound_row
+from cumulant.curves.cache import recall
 from cumulant.curves.curve import Curve, compose
 from cumulant.errors import HypothesisError
 from cumulant.pairs.pair import Pair
@@ -22,6 +23,15 @@ from cumulant.sampling.scheme import Scheme
 if TYPE_CHECKING:
     from cumulant.exact.shuffled_batches import Batches
     from cumulant.exact.witnesses import Neighbours
+
+
+MOST_ANSWERS = 4096
+"""Answers that are remembered; a bound of memory."""
+
+ANSWERS: dict[Hashable, Any] = {}
+"""Every remembered answer, by the key of its run and the question."""
+
+T = TypeVar("T")
 
 
 class Described(Protocol):
@@ -87,31 +97,6 @@ class Component:
     def name(self) -> str:
         """The text of the mechanism."""
         return str(self.source)
-
-    @property
-    def rank(self) -> tuple[str, str]:
-        """Its place in the one order in which parts are added, so that permuting a sum changes nothing."""
-        return self.source.rank()
-
-    @property
-    def described(self) -> str:
-        """A sentence about the mechanism."""
-        return self.source.description()
-
-    @property
-    def sensitive(self) -> bool:
-        """Return True if it rests on a sensitivity."""
-        return self.source.rests_on_sensitivity()
-
-    @property
-    def clipped(self) -> str:
-        """The name of a sum of clipped vectors with the same noise over norm, if that is another run."""
-        return self.source.clipped_form()
-
-    @property
-    def assumed(self) -> str:
-        """The hypotheses about it that no theorem can know."""
-        return self.source.assumption()
 
     def nested(self) -> Iterator[Component]:
         """Yield the component, then those that run on its samples."""
@@ -179,7 +164,9 @@ class RunRecord:
     @property
     def surrogate(self) -> bool:
         """True if some part is a surrogate, so that nothing is known from below."""
-        return len(self.groups) > 1 or any(part.surrogate for part in self.nested())
+        if len(self.parts) > 1 and len(self.groups) > 1:
+            return True
+        return any(part.surrogate for part in self.nested())
 
     @property
     def written(self) -> bool:
@@ -189,7 +176,7 @@ class RunRecord:
     @cached_property
     def sorted(self) -> tuple[Component, ...]:
         """The parts in the order in which they are added."""
-        return self.parts if len(self.parts) == 1 else tuple(sorted(self.parts, key=lambda part: part.rank))
+        return self.parts if len(self.parts) == 1 else tuple(sorted(self.parts, key=lambda part: part.source.rank()))
 
     @cached_property
     def key(self) -> Hashable:
@@ -201,6 +188,10 @@ class RunRecord:
         for part in self.sorted:
             counted += part.key, part.times
         return self.relation, tuple(counted)
+
+    def answer(self, asked: Hashable, find: Callable[[], T]) -> T:
+        """Return the answer to a question about this run, found once if the run is data alone."""
+        return find() if self.key is None else recall(ANSWERS, (self.key, asked), find, MOST_ANSWERS)
 
     @cached_property
     def indirect(self) -> bool:

@@ -101,7 +101,7 @@ def doubled(run: RunRecord) -> str:
     return (
         f"CAREFUL, FACTOR 2: {inner.name} has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
         "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, "
-        f"and this number is too small: ask about {inner.clipped}, or use cumulant dpsgd."
+        f"and this number is too small: ask about {inner.source.clipped_form()}, or use cumulant dpsgd."
     )
 
 
@@ -116,7 +116,7 @@ def clipping_warning(run: RunRecord) -> str:
     clipped = _clipped_twice(run)
     if clipped is None:
         return ""
-    return f"If sigma is a noise multiplier (DP-SGD), a factor 2 is missing: ask about {clipped.clipped}"
+    return f"If sigma is a noise multiplier (DP-SGD), a factor 2 is missing: ask about {clipped.source.clipped_form()}"
 
 
 def _clipped_twice(run: RunRecord) -> Component | None:
@@ -124,7 +124,9 @@ def _clipped_twice(run: RunRecord) -> Component | None:
     for part in run.nested():
         drawn = part.scheme is not None and part.scheme.relation.clipping == 2 and part.inner is not None
         inside = [*part.inner.nested()] if drawn and part.inner is not None else []
-        found = next((each for each in [*inside, *([part] if part.surrogate else [])] if each.clipped), None)
+        found = next(
+            (each for each in [*inside, *([part] if part.surrogate else [])] if each.source.clipped_form()), None
+        )
         if found is not None:
             return found
     return None
@@ -352,8 +354,8 @@ def assumptions(run: RunRecord) -> list[str]:
     nested = list(run.nested())
     schemes = [part.scheme for part in nested if part.scheme is not None]
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
-    found += dict.fromkeys(part.assumed for part in nested if part.assumed)
-    if any(part.sensitive for part in nested):
+    found += dict.fromkeys(said for part in nested if (said := part.source.assumption()))
+    if any(part.source.rests_on_sensitivity() for part in nested):
         others = (_sensitivities(part) for part in nested)
         found.append(next((each for each in others if each not in (None, run.relation)), run.relation).assumed)
     functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
@@ -371,8 +373,8 @@ def short_assumptions(run: RunRecord) -> list[str]:
     """
     nested = list(run.nested())
     found = list(dict.fromkeys(part.scheme.checked for part in nested if part.scheme is not None))
-    found += dict.fromkeys(part.assumed.partition(";")[0] for part in nested if part.assumed)
-    if any(part.sensitive for part in nested):
+    found += dict.fromkeys(said.partition(";")[0] for part in nested if (said := part.source.assumption()))
+    if any(part.source.rests_on_sensitivity() for part in nested):
         others = (_sensitivities(part) for part in nested)
         found.append(next((each for each in others if each not in (None, run.relation)), run.relation).checked)
     if any(part.scheme is None and not part.written for part in nested):

@@ -70,15 +70,10 @@ def describe_run(card: Card, run: RunRecord, found: Guarantee | None = None, mor
     if found is not None and words.says_something(found.proof):
         caught, _ = attacks.in_brief(run, ONE_PERCENT, found.method, found.epsilon, found.delta)
         card.add("Means", words.membership(caught))
-    card.add("Run", shown_run(run.text))
+    card.add("Run", brief(run.text, LONGEST_RUN))  # its middle is left out where it would fill the screen
     card.add("Careful", words.clipping_warning(run))
     card.add("Check these", words.short_assumptions(run))
     card.add("More", more)
-
-
-def shown_run(text: str) -> str:
-    """Return the expression of a run, its middle left out where it would fill the screen."""
-    return brief(text, LONGEST_RUN)
 
 
 def explanation(found: Guarantee) -> str:

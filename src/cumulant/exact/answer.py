@@ -16,7 +16,7 @@ from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import closed_form as closed
 from cumulant.exact.adaptive import theorem_w, theorem_w_line, value_iteration
 from cumulant.exact.grid import refine as search
-from cumulant.exact.grid.fft import Composed, Terms
+from cumulant.exact.grid.fft import Composed
 from cumulant.exact.grid.refine import Bound
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.decay import DecayTooSlow
@@ -24,6 +24,7 @@ from cumulant.exact.inversion.solver import Effort, ProvedEnd
 from cumulant.exact.limits import Limits, basic_composition, limits_of
 from cumulant.exact.rounds import Rounds
 from cumulant.exact.witnesses import ADAPTIVE
+from cumulant.losses.grid import Terms
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 from cumulant.progress import watched
 

@@ -46,8 +46,22 @@ class Limits:
 
 
 def limits_of(rounds: Rounds) -> Limits:
-    """Return distance, largest finite loss and leak of a run."""
-    return Limits(_distance(rounds), *_largest_and_leak(rounds))
+    """Return distance, largest finite loss and leak of a run, each rounded up.
+
+    The distance is 1 - PROD (1-d)^k, d the total variation distance of a round, because rounds are coupled in turn.
+    """
+    kept = largest = leak = 0.0
+    for one, times in rounds.parts:
+        loss = None if one.share is None else one.pair.loss()  # a sample scales its tails by the share
+        if loss is None:
+            return Limits(1.0, math.inf, 1.0)
+        d, x = _scaled_up(one, loss.distance + loss.leak), loss.reach(-math.inf)
+        kept += times * math.log1p(-d) if d < 1 else -math.inf
+        if x > 0:
+            largest += times * math.log1p(_scaled_up(one, math.expm1(x))) if x < _LARGEST_EXPONENT else math.inf
+        leak += times * _scaled_up(one, loss.leak)
+    distance = min(float(raised(-math.expm1(kept), MANY)), 1.0)
+    return Limits(distance, raised(largest, MANY), raised(leak, MANY))
 
 
 def basic_composition(rounds: Rounds, query: Query) -> float:
@@ -65,41 +79,6 @@ def basic_composition(rounds: Rounds, query: Query) -> float:
     return min(rounded_up(sum((times * Fraction(each) for each, times in ends), start=Fraction(0))), query.trivial)
 
 
-def _largest_and_leak(rounds: Rounds) -> tuple[float, float]:
-    """Return the sum of the largest finite losses and the leak, both rounded up."""
-    largest = leak = 0.0
-    for one, times in rounds.parts:
-        loss = one.loss
-        if loss is None:
-            return math.inf, 1.0
-        x = loss.reach(-math.inf)
-        if x > 0:
-            largest += times * math.log1p(_scaled_up(one, math.expm1(x))) if x < _LARGEST_EXPONENT else math.inf
-        leak += times * _scaled_up(one, loss.leak)
-    return raised(largest, MANY), raised(leak, MANY)
-
-
-def largest_loss(rounds: Rounds) -> float:
-    """Return the largest finite loss of a run, rounded up; +inf if losses are unbounded."""
-    for one, _ in rounds.parts:
-        if one.pair.gaussian_shift() is not None:
-            return math.inf
-    return _largest_and_leak(rounds)[0]
-
-
 def _scaled_up(one: Round, value: float) -> float:
     """Return share times value, rounded up; a positive value stays positive if floats underflow."""
     return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
-
-
-def _distance(rounds: Rounds) -> float:
-    """Return 1 - PROD (1-d)^k, d the total variation distance of a round, rounded up.
-
-    Rounds are coupled in turn.
-    """
-    kept = 0.0
-    for one, times in rounds.parts:
-        loss = one.loss
-        d = 1.0 if loss is None else _scaled_up(one, loss.distance + loss.leak)
-        kept += times * math.log1p(-d) if d < 1 else -math.inf
-    return min(float(raised(-math.expm1(kept), MANY)), 1.0)

@@ -16,9 +16,8 @@ from cumulant.losses.cells import rounding_slip
 from cumulant.pairs.pair import Pair
 
 if TYPE_CHECKING:
-    from cumulant.exact.grid.fft import Terms
     from cumulant.exact.witnesses import Neighbours
-    from cumulant.losses.grid import Loss, Step
+    from cumulant.losses.grid import Step, Terms
     from cumulant.losses.transform import Transform
     from cumulant.pairs.worst_triples import Extremes
 
@@ -110,14 +109,15 @@ class Round:
     """One mechanism on one sample: its dominating pair and the theorems of its scheme.
 
     `base` is the pair of the mechanism, `pair` that of the closed form, and `share` its rate; None if there is none. `drawn` is
-    True if the pair is that of the sample itself, not of the mechanism that runs on it. Everything else is asked of the scheme
-    when it is needed, once.
+    True if the pair is that of the sample itself, not of the mechanism that runs on it, and `whole` if the round sees all the
+    data, so that nothing is sampled. Everything else is asked of the scheme when it is needed, once.
     """
 
     def __init__(self, base: Pair, scheme: Sampling, named: tuple[Neighbours, ...] = ()) -> None:
         self.base, self.scheme, self.named = base, scheme, named
         self.pair, self.share = scheme.seen(base)
         self.drawn = self.pair is not base
+        self.whole = self.share == 1 and not self.drawn
 
     @cached_property
     def steps(self) -> tuple[Step, ...] | None:
@@ -144,16 +144,15 @@ class Round:
         """Return True if Theorem B names it: Gaussian noise with the theorem's rate."""
         return self.pair.gaussian_shift() is not None and self.cone is not None
 
-    def cone_step(self) -> Step | None:
-        """Return the step of Theorem B's reference; None if there is none.
+    def reference(self) -> tuple[Step | None, Transform | None]:
+        """Return step and transform in Theorem B's reference; None for one that is not known.
 
-        It is Proposition 11's pair if the theorem names the round, else the pair that dominates it.
+        They are Proposition 11's pair if the theorem names the round, else the pair that dominates it.
         """
-        return self.pair.above(self.cone or Fraction(1), "remove") if self.in_cone else self._dominating()[0]
-
-    def cone_transform(self) -> Transform | None:
-        """Return the transform of Theorem B's reference; None if there is none."""
-        return self.pair.transform(self.cone or Fraction(1), "remove") if self.in_cone else self._dominating()[1]
+        if not self.in_cone:
+            return self._dominating()
+        rate = self.cone or Fraction(1)
+        return self.pair.above(rate, "remove"), self.pair.transform(rate, "remove")
 
     def _dominating(self) -> tuple[Step | None, Transform | None]:
         """Return step and transform of a pair that dominates the round; None twice if none does.
@@ -164,11 +163,6 @@ class Round:
             return None, None
         transform = self.transform(0)
         return (None, None) if transform is None or not transform.leak().is_zero() else (self.steps[0], transform)
-
-    @property
-    def triples(self) -> Fraction | None:
-        """Return the rate at which it is a triple of neighbouring laws; None if that is not claimed."""
-        return self.scheme.triples()
 
     @property
     def records(self) -> Fraction | None:
@@ -187,19 +181,6 @@ class Round:
             raise OverflowError("no grid can hold this loss")
         return self.steps[direction % len(self.steps)]
 
-    @property
-    def whole(self) -> bool:
-        """Return True if the round sees all the data, so that nothing is sampled."""
-        return self.share == 1 and not self.drawn
-
-    @property
-    def loss(self) -> Loss | None:
-        """Return the loss of the mechanism if a sample scales its tails by the share.
-
-        Returns None otherwise.
-        """
-        return None if self.share is None else self.pair.loss()
-
     def witness(self, name: str) -> Neighbours | None:
         """Return the output laws on data sets of this name; without a sample any data sets serve.
 
@@ -209,6 +190,18 @@ class Round:
             if one.name == name:
                 return one
         return self.witnesses[0] if self.whole and self.witnesses else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The reference of Theorem B: pairs of all rounds, and one Gaussian pair for all diameters."""
+
+    terms: Terms
+    """Its steps, the Gaussian included."""
+    round_types: RoundTypes | None
+    """The transforms of the rounds; None if a round offers none."""
+    extra: Fraction
+    """The squared shift 2 k Delta of the Gaussian, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +214,11 @@ class Rounds:
     def estimated(self) -> bool:
         """Return True if the law of some round was estimated, so that no answer is proved."""
         return any(one.pair.estimated for one, _ in self.parts)
+
+    @property
+    def gaussian(self) -> bool:
+        """Return True if some round has Gaussian noise, so that losses are unbounded."""
+        return any(one.pair.gaussian_shift() is not None for one, _ in self.parts)
 
     def bound_name(self, way: str) -> str:
         """Return the name of the bound that an answer by this route cites.
@@ -254,7 +252,10 @@ class Rounds:
     @cached_property
     def _directions(self) -> int:
         """Return the largest number of directions of a round; 1 if there is no round."""
-        return max([len(one.steps or ()) for one, _ in self.parts], default=1)
+        most = 0 if self.parts else 1
+        for one, _ in self.parts:
+            most = max(most, len(one.steps or ()))
+        return most
 
     @cached_property
     def adaptive(self) -> bool:
@@ -265,7 +266,7 @@ class Rounds:
         for one, _ in self.parts:
             if one.pair.bounded_range() is not None:
                 return True
-            if one.triples is not None and (one.pair.query or one.pair.extremes() is not None):
+            if one.scheme.triples() is not None and (one.pair.query or one.pair.extremes() is not None):
                 return True
         return False
 
@@ -323,7 +324,7 @@ class Rounds:
 
         Several rounds must run, each on a sample of fixed size.
         """
-        found = [(one.pair.extremes(), one.triples, times) for one, times in self.parts]
+        found = [(one.pair.extremes(), one.scheme.triples(), times) for one, times in self.parts]
         known = tuple((inputs, rate, times) for inputs, rate, times in found if inputs is not None and rate is not None)
         return known if len(known) == len(found) and sum(times for *_, times in found) > 1 else None
 
@@ -356,44 +357,37 @@ class Rounds:
 
         The transforms are None if a round offers none; the line then has no answer.
         """
-        for direction, terms in enumerate(self.upper()):
-            yield terms, _all_transforms([(one.transform(direction), times) for one, times in self.parts])
+        for direction in range(self._directions):
+            terms: list[tuple[Step, int]] = []
+            transforms: list[tuple[Transform | None, int]] = []
+            for one, times in self.parts:
+                terms.append((one.step(direction), times))
+                transforms.append((one.transform(direction), times))
+            yield tuple(terms), _all_transforms(transforms)
 
     def witnesses(self) -> Iterator[tuple[str, Terms, RoundTypes | None]]:
         """Yield explicit neighbours by name, with their composition and its transforms.
 
         The transforms are None if a round offers none; a grid then gives the lower bound.
         """
-        for name in dict.fromkeys(witness.name for one, _ in self.parts for witness in one.witnesses):
-            found = self._neighbours(name)
-            if not all(witness.covered for witness, _ in found):
-                terms = tuple((witness.step, times) for witness, times in found)
-                yield name, terms, _all_transforms([(witness.transform, times) for witness, times in found])
-
-    def _neighbours(self, name: str) -> list[tuple[Neighbours, int]]:
-        """Return the data sets of this name in every round; none at all if one round has none."""
-        found: list[tuple[Neighbours, int]] = []
-        for one, times in self.parts:
-            witness = one.witness(name)
-            if witness is None:
-                return []
-            found.append((witness, times))
-        return found
-
-    def cone_transforms(self) -> tuple[RoundTypes, Fraction] | None:
-        """Return the transforms of Theorem B's reference; None if it does not apply.
-
-        The second number is the squared shift 2 k Delta of its Gaussian, rounded up.
-        """
-        if self.cone() is None:
-            return None
-        found: list[tuple[Transform | None, int]] = []
-        extra = Fraction(0)
-        for one, times in self.parts:
-            found.append((one.cone_transform(), times))
-            extra += 2 * times * Fraction(_spread(one))
-        round_types = _all_transforms(found)
-        return None if round_types is None else (round_types, extra)
+        names: dict[str, None] = {}
+        for one, _ in self.parts:
+            for witness in one.witnesses:
+                names[witness.name] = None
+        for name in names:
+            terms: list[tuple[Step, int]] = []
+            transforms: list[tuple[Transform | None, int]] = []
+            covered = True
+            for one, times in self.parts:
+                found = one.witness(name)
+                if found is None:
+                    break  # one round has no data sets of this name
+                terms.append((found.step, times))
+                transforms.append((found.transform, times))
+                covered = covered and found.covered
+            else:
+                if not covered:
+                    yield name, tuple(terms), _all_transforms(transforms)
 
     @property
     def cone_on_grid(self) -> Terms | None:
@@ -401,31 +395,39 @@ class Rounds:
 
         Grids bound the losses beyond their ends for Gaussian pairs only.
         """
-        return self.cone() if all(one.in_cone for one, _ in self.parts) else None
+        reference = self.theorem_b if all(one.in_cone for one, _ in self.parts) else None
+        return None if reference is None else reference.terms
 
-    def cone(self) -> Terms | None:
-        """Return the reference of Theorem B as steps; None if it does not apply.
+    @cached_property
+    def theorem_b(self) -> Reference | None:
+        """Return the reference of Theorem B; None if it does not apply.
 
         It consists of Gaussian pairs, of the pairs that dominate other rounds, and of a Gaussian of squared shift 2 k Delta for
         each diameter. Without a Gaussian on a sample it would gain nothing.
         """
         from cumulant.losses.gaussian_law import GaussianLaw
 
-        if all(one.whole or not one.in_cone for one, _ in self.parts):
+        for one, _ in self.parts:
+            if one.in_cone and not one.whole:
+                break
+        else:
             return None
         terms: list[tuple[Step, int]] = []
-        spread = 0.0
+        transforms: list[tuple[Transform | None, int]] = []
+        spread, extra = 0.0, Fraction(0)
         for one, times in self.parts:
-            step = one.cone_step()
-            if step is None:
+            (step, transform), delta = one.reference(), _spread(one)
+            if step is None or not math.isfinite(delta):
                 return None
             terms.append((step, times))
-            spread += times * _spread(one)
+            transforms.append((transform, times))
+            spread += times * delta
+            extra += 2 * times * Fraction(delta)
         if not math.isfinite(spread):
             return None
         if spread > 0:
             terms.append((GaussianLaw(Fraction(math.sqrt(2 * spread))).mixture(Fraction(1), "remove"), 1))
-        return tuple(terms)
+        return Reference(tuple(terms), _all_transforms(transforms), extra)
 
 
 def _spread(one: Round) -> float:

@@ -25,7 +25,6 @@ from cumulant.exact import closed_form
 from cumulant.exact.adaptive import second_recursion, theorem_w
 from cumulant.exact.adaptive.theorem_w import ReferenceChoice
 from cumulant.exact.adaptive.theorem_w_line import build_reference_line, end_along
-from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.choose import Side, best_value, choose_second_line, sides
 from cumulant.exact.inversion.decay import DecayNotProved
@@ -36,6 +35,7 @@ from cumulant.exact.inversion.saddle import Line
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds
 from cumulant.exact.test_functions import THEOREM_B, TestFunction
+from cumulant.losses.grid import Terms, leak_of
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
@@ -242,14 +242,14 @@ def verify(
         return Verification(
             high <= delta, *_checked_numbers(epsilon, delta), *ends, ulps(delta, high), "balls", bits, note
         )
-    reference = rounds.cone() if way == "cone" else None
+    reference = rounds.theorem_b if way == "cone" else None
     found = (
         [_saddle_line_delta(terms, float(epsilon), float(delta)) for terms in rounds.upper()]
         if reference is None
         else []
     )
     if reference is not None:
-        found = [_saddle_line_delta(reference, float(epsilon), float(delta), _saddle_line_theorem_b)]
+        found = [_saddle_line_delta(reference.terms, float(epsilon), float(delta), _saddle_line_theorem_b)]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or not known:
         return None

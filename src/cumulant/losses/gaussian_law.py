@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -67,9 +67,14 @@ class GaussianLaw(Law, Line, Loss):
     """
 
     shift: Fraction
+    t: float = field(init=False, repr=False, compare=False)
+    """The shift as a float, which a grid asks for thousands of times."""
 
     farthest = 2.0**23
     farthest_ball = 10**6
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "t", float(self.shift))
 
     @property
     def scale(self) -> Fraction:

@@ -182,6 +182,18 @@ class Step(ABC):
         return False
 
 
+Terms = tuple[tuple[Step, int], ...]
+"""The step of each round type, and how often that type runs."""
+
+
+def leak_of(terms: Terms) -> float:
+    """Return the probability that the loss of some round is infinite."""
+    log_kept = 0.0
+    for step, times in terms:
+        log_kept += times * math.log1p(-step.leak) if step.leak < 1 else -math.inf
+    return -math.expm1(log_kept)
+
+
 @dataclass(frozen=True, slots=True)
 class Mixture(Step):
     """One of the three pairs that sampling makes of a base pair.
@@ -230,13 +242,6 @@ class Mixture(Step):
     def nodes(self, lam: float) -> tuple[Array, Array]:
         # a rule that reaches farther serves smaller orders too, so that orders nearby share one
         return _mixed_nodes(self, 2.0 ** (math.ceil(2 * math.log2(lam)) / 2) if lam > 0 else lam)
-
-    def nodes_up_to(self, lam: float) -> tuple[Array, Array]:
-        """Return the nodes and log masses of a rule for orders up to this one."""
-        low, high = self._range(-_NODES_TAIL)
-        if self.direction != "add":  # e^{lam x} lifts what lies far to the right
-            high = self.law.lifted_reach(-_NODES_TAIL, lam)
-        return self._sampled_losses(*_rule(self.law, low, high))
 
     def log_atoms(self, lam: float) -> float:
         if not self.law.smooth:
@@ -382,7 +387,11 @@ def _both(half: Cells, cut: float, slip: float) -> Cells:
 
 @lru_cache(maxsize=1024)
 def _mixed_nodes(step: Mixture, lam: float) -> tuple[Array, Array]:
-    found = step.nodes_up_to(lam)
+    """Return the nodes and log masses of a rule for orders up to this one."""
+    low, high = step._range(-_NODES_TAIL)
+    if step.direction != "add":  # e^{lam x} lifts what lies far to the right
+        high = step.law.lifted_reach(-_NODES_TAIL, lam)
+    found = step._sampled_losses(*_rule(step.law, low, high))
     for each in found:
         each.flags.writeable = False
     return found
@@ -396,7 +405,7 @@ def _rule(law: Loss, low: float, high: float) -> tuple[Array, Array]:
     x, log_q = x[inside], log_q[inside]
     if not law.smooth:
         return x, log_q
-    start, end = (float(v) for v in law.place(np.array([low, high])))
+    start, end = law.place(np.array([low, high])).tolist()
     panels = min(max(2, math.ceil(end - start)), _MOST_PANELS)
     nodes, weights = legendre(_PANEL_NODES)
     width = (end - start) / panels

@@ -36,7 +36,7 @@ class _ExponentialBase(Base):
         return lambda v: top - t * (v + 1) / 2
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
-        return self.log_density(centre - half, on)
+        return self.density(on)(centre - half)
 
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
         return (-1.0 if whole else 0.0), 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import methodcaller
 
 import numpy as np
 
@@ -12,16 +12,9 @@ from cumulant.numerics.arithmetic import BALLS
 class _BallFunctions:
     """The functions of a majorant on balls."""
 
-    @staticmethod
-    def number(value: Any) -> Any:
-        return BALLS.number(value)
-
-    exp = staticmethod(lambda x: x.exp())
-    expm1 = staticmethod(lambda x: x.expm1())
-    log = staticmethod(lambda x: x.log())
-    sin = staticmethod(lambda x: x.sin())
-    cos = staticmethod(lambda x: x.cos())
-    atan = staticmethod(lambda x: x.atan())
+    number = staticmethod(BALLS.number)
+    exp, expm1, log = methodcaller("exp"), methodcaller("expm1"), methodcaller("log")
+    sin, cos, atan = methodcaller("sin"), methodcaller("cos"), methodcaller("atan")
     where = staticmethod(lambda condition, x, y: x if condition else y)
     maximum = staticmethod(lambda x, y: x.max(y))
     minimum = staticmethod(lambda x, y: x.min(y))

@@ -99,7 +99,7 @@ class _Along:
     def __init__(self, law: Mixed, lam: Any, top: Any, height: Any, on: Any) -> None:
         (self.sign,) = law.signs
         self.base, self.on, self.lam, self.top = law.base, on, lam, top
-        self.t, self.g, self.kept = (on.number(each) for each in (law.base.shift, law.rate, 1 - law.rate))
+        self.t, self.g, self.kept = on.number(law.base.shift), on.number(law.rate), on.number(1 - law.rate)
         self.angle = self.t * height
         self.sine, self.cosine, self.least = on.sin(self.angle), on.cos(self.angle), on.cos(self.angle / 2)
         self.growth = law.base.growth(height, on)
@@ -109,7 +109,8 @@ class _Along:
         on, kept, half = self.on, self.kept, (high - low) / 2
         left, right = self.g * on.exp(self.t * low), self.g * on.exp(self.t * high)
         # |w|^2 = A^2 + 2 A B cos + B^2 is convex in B = g e^x: at most its larger end
-        at_left, at_right = (kept * kept + 2 * kept * each * self.cosine + each * each for each in (left, right))
+        at_left = kept * kept + 2 * kept * left * self.cosine + left * left
+        at_right = kept * kept + 2 * kept * right * self.cosine + right * right
         if self.sign > 0:
             log_power = (self.lam + 1) * on.log(on.maximum(at_left, at_right)) / 2
         else:
@@ -174,11 +175,11 @@ def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
         weights.append(step * (density(v) + power * L).exp())
     ends = law.beyond(exact, [strip.low, strip.high])
     # Lemma T: 2 J / (e^{2 pi d/h} - 1), J along v + id
-    edges = [arb(each) for each in np.linspace(strip.low, strip.high, SETTINGS.cells + 1).tolist()]
+    edges = np.linspace(strip.low, strip.high, SETTINGS.cells + 1).tolist()
     along = _Along(law, exact, arb(top), height, ON_BALLS)
     size = ends * along.lift().exp()
     for a, b in pairwise(edges):
-        size += along.log_integral(a, b).exp()
+        size += along.log_integral(arb(a), arb(b)).exp()
     error = (
         arb((2 * size / (2 * arb.pi() * height / step).expm1()).upper())
         if t * height < WIDEST_ANGLE + 0.01

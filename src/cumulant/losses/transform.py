@@ -129,10 +129,6 @@ class Base(ABC):
     def density(self, on: Any) -> Callable[[Any], Any]:
         """Return log of the density of v under Q0 as a function on balls, floats or enclosures."""
 
-    def log_density(self, v: Any, on: Any) -> Any:
-        """Return log of the density of v under Q0."""
-        return self.density(on)(v)
-
     @abstractmethod
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         """Return log of the largest |density| for |Re v - centre| <= half, |Im v| <= height."""
@@ -177,9 +173,6 @@ class Panels:
     def points(self) -> int:
         return NODES * int(self.low.size)
 
-    def listed(self) -> list[tuple[float, float, float]]:
-        return list(zip(self.low.tolist(), self.high.tolist(), self.rho.tolist(), strict=True))
-
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -208,18 +201,26 @@ class Rule:
 
     @property
     def size(self) -> int:
-        return sum(len(panel.losses) for panel in self.panels) + len(self.atoms)
+        count = len(self.atoms)
+        for panel in self.panels:
+            count += len(panel.losses)
+        return count
 
     @property
     def error(self) -> Any:
         """The error of M(z), valid at every |u| <= top."""
-        return sum((panel.error for panel in self.panels), start=self.beyond)
+        total = self.beyond
+        for panel in self.panels:
+            total = total + panel.error
+        return total
 
     def mass(self) -> Any:
         """Return M(lam), the mass of the tilted law, ends included."""
         from flint import arb
 
-        total = sum((weight for _, weight in self.atoms), start=arb(0))
+        total = arb(0)
+        for _, weight in self.atoms:
+            total += weight
         for panel in self.panels:
             total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0))
         return total + self.error * arb(0, 1)
@@ -238,7 +239,8 @@ class Rule:
         yield from self.atoms
         for panel in self.panels:
             yield from zip(panel.losses, panel.plus, strict=False)
-            yield from ((-loss, weight) for loss, weight in zip(panel.losses, panel.minus, strict=False))
+            for loss, weight in zip(panel.losses, panel.minus, strict=False):
+                yield -loss, weight
 
 
 class DensityLaw(Transform, ABC):
@@ -316,7 +318,10 @@ class DensityLaw(Transform, ABC):
     def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
         """Return L at v and, by sign, log of the tilted density in v; in floats."""
         L, log_q = self.float_point(v)
-        return L, {sign: log_q + (1 + lam) * L if sign > 0 else log_q - lam * L for sign in self.signs}
+        tilted: dict[int, Array] = {}
+        for sign in self.signs:
+            tilted[sign] = log_q + (1 + lam) * L if sign > 0 else log_q - lam * L
+        return L, tilted
 
     # ---- Lemma Q: one rule for all |u| <= top
 
@@ -364,7 +369,9 @@ class DensityLaw(Transform, ABC):
 
         exact = BALLS.number(lam)
         chosen = self.panels(edges, lam, top, log_error)
-        panels = [self._panel(exact, top, *panel) for panel in chosen.listed()]
+        panels: list[Panel] = []
+        for low, high, rho in zip(chosen.low.tolist(), chosen.high.tolist(), chosen.rho.tolist(), strict=True):
+            panels.append(self._panel(exact, top, low, high, rho))
         return Rule(panels, self.tilted_atoms(exact), self.beyond(exact, edges) if beyond else arb(0))
 
     def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
@@ -443,7 +450,7 @@ class Mixed(DensityLaw):
 
     def float_point(self, v: Array) -> tuple[Array, Array]:
         t, g, kept = self._floats()
-        return sampled_loss(t * v, g, kept), self.base.log_density(v, np)
+        return sampled_loss(t * v, g, kept), self.base.density(np)(v)
 
     def ball_point(self) -> Callable[[Any], tuple[Any, Any]]:
         t, g, density = BALLS.number(self.base.shift), BALLS.number(self.rate), self.base.density(ON_BALLS)
@@ -451,7 +458,7 @@ class Mixed(DensityLaw):
 
     def enclosed_point(self, v: Enclosure) -> tuple[Enclosure, Enclosure]:
         loss = enclosed_loss(v * BOUNDED.number(self.base.shift), self.rate)
-        return loss, self.base.log_density(v, BOUNDED)
+        return loss, self.base.density(BOUNDED)(v)
 
     def span(self, lam: float, log_error: float) -> tuple[float, float]:
         _, g, kept = self._floats()
@@ -479,8 +486,10 @@ class Mixed(DensityLaw):
     def beyond(self, lam: Any, edges: list[float]) -> Any:
         from flint import arb
 
-        found = [self.base.ends(lam, self.rate, (edges[0], edges[-1]), self.whole, sign) for sign in self.signs]
-        return sum(found, start=arb(0))
+        total = arb(0)
+        for sign in self.signs:
+            total += self.base.ends(lam, self.rate, (edges[0], edges[-1]), self.whole, sign)
+        return total
 
     def tilted_atoms(self, lam: Any) -> list[tuple[Any, Any]]:
         from flint import arb

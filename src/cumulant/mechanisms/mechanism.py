@@ -452,12 +452,14 @@ class Wrapper(Mechanism):
 
     def _nested_sensitivity(self) -> bool:
         """Return True if a statement about anything inside rests on a sensitivity."""
-        return any(part.sensitive for part in self.inner.record().nested())
+        return any(part.source.rests_on_sensitivity() for part in self.inner.record().nested())
 
     def _nested_assumption(self) -> str:
         """Return what must be true of everything inside, each sentence once."""
         nested = list(self.inner.record().nested())
-        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
+        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [
+            part.source.assumption() for part in nested
+        ]
         return "; ".join(dict.fromkeys(each for each in said if each))
 
     def _applied(self) -> str:
@@ -512,11 +514,23 @@ class Sampled(Wrapper):
 
     def part(self, times: int) -> Component:
         inner = self.inner.record()
-        part = replace(Mechanism.part(self, times), scheme=self.scheme, inner=inner)
-        if not part.lone:
-            return part
-        (each,) = inner.parts
-        return replace(part, pair=each.pair) if each.scheme is None else part
+        found = Component(
+            source=self, times=times, curve=partial(curve_of, self), scheme=self.scheme, inner=inner, key=self
+        )
+        # every fact about it is the scheme's, or that of what runs on the samples
+        estimated, written, surrogate = False, self.scheme.frozen, self.scheme.surrogate
+        data_independent = True
+        for each in inner.parts:
+            estimated, written = estimated or each.estimated, written and each.written
+            surrogate, data_independent = surrogate or each.surrogate, data_independent and each.data_independent
+        return replace(
+            found,
+            pair=inner.parts[0].pair if found.lone and inner.parts[0].scheme is None else None,
+            estimated=estimated,
+            written=written,
+            data_independent=data_independent or self.scheme.data_independent,
+            surrogate=surrogate,
+        )
 
     def own_curve(self, bound: str) -> Curve:
         # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along (E-25).

@@ -18,14 +18,14 @@ from scipy import fft
 from cumulant.exact import theorem_b
 from cumulant.exact.grid import fft as lattice
 from cumulant.exact.grid import refine as search
-from cumulant.exact.grid.fft import Composed, Terms, Tilted, compose, escaping, tilted
+from cumulant.exact.grid.fft import Composed, Tilted, compose, escaping, tilted
 from cumulant.exact.grid.settings import GRID
 from cumulant.losses import cells as cells_room
 from cumulant.losses import grid as step_room
 from cumulant.losses.atoms import AtomLoss
 from cumulant.losses.cells import Cells, Grid
 from cumulant.losses.gaussian_law import GaussianLaw
-from cumulant.losses.grid import Mixture, Step
+from cumulant.losses.grid import Mixture, Step, Terms
 from cumulant.losses.subsampled import sampled_loss
 from cumulant.numerics.rounding import U
 from cumulant.pairs.finite import Finite

@@ -11,11 +11,11 @@ import pytest
 
 from cumulant.bounds.gaussian_theorems import delta as diameter_constant
 from cumulant.exact.grid import refine as search
-from cumulant.exact.grid.fft import Terms, compose
+from cumulant.exact.grid.fft import compose
 from cumulant.exact.inversion import saddle
 from cumulant.losses.atoms import AtomLoss
 from cumulant.losses.gaussian_law import GaussianLaw
-from cumulant.losses.grid import Loss, Mixture
+from cumulant.losses.grid import Loss, Mixture, Terms
 from cumulant.pairs.gaussian import GaussianPair, GaussianTriple
 from cumulant.pairs.laplace import LaplaceLaw
 from cumulant.pairs.response import ResponseTriple

@@ -129,7 +129,7 @@ def test_theorem_b_is_proved_along_the_line(run: cm.Expression, delta: str, expe
     found = run.guarantee(delta=delta, accuracy=1e-9)
     assert (found.route, found.rigour) == ("cone", "proved")
     assert expected * (1 - 1e-6) <= found.epsilon <= expected * (1 + 1e-9)
-    on_grid = refine.cone_epsilon(rounds(run.record())[0].cone(), math.log(float(delta)), 1e-4)
+    on_grid = refine.cone_epsilon(rounds(run.record())[0].theorem_b.terms, math.log(float(delta)), 1e-4)
     assert found.epsilon <= on_grid.value <= found.epsilon * (1 + 4e-4)
 
 

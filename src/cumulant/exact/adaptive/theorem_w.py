@@ -22,11 +22,11 @@ from cumulant.exact import test_functions
 from cumulant.exact.adaptive.constraints import Constraint, LaplaceConstraint, ReportConstraint, scaled_f
 from cumulant.exact.adaptive.reference_law import Reference, propose_reference, reference
 from cumulant.exact.adaptive.settings import THEOREM_W
-from cumulant.exact.grid.fft import FAR, Composed, Terms, compose
+from cumulant.exact.grid.fft import FAR, Composed, compose
 from cumulant.exact.inversion import saddle
 from cumulant.exact.rounds import Round, Rounds, RoundTypes
 from cumulant.exact.test_functions import TestFunction, log_constant, log_ratio
-from cumulant.losses.grid import Step
+from cumulant.losses.grid import Step, Terms
 from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, next_above, rounded_down
@@ -83,16 +83,17 @@ class DominatedType:
 
 def _dominated_type(one: Round, times: int) -> DominatedType | None:
     """Return one round type; None if neither its triples nor a single step are known."""
-    if one.triples is not None:
+    rate = one.scheme.triples()
+    if rate is not None:
         extremes, law = one.pair.extremes(), one.pair.symmetrised()
         if extremes is not None:
-            constraint = ReportConstraint(extremes, one.triples)
+            constraint = ReportConstraint(extremes, rate)
             if extremes.against is extremes.for_it is None:
                 pair, way = one.pair, "remove"
-                return DominatedType(constraint, pair.above(one.triples, way), pair.transform(one.triples, way), times)
+                return DominatedType(constraint, pair.above(rate, way), pair.transform(rate, way), times)
             return DominatedType(constraint, None, None, times)
         if one.pair.query and law is not None:
-            return DominatedType(LaplaceConstraint(law.scale, one.pair.query, one.triples), None, None, times)
+            return DominatedType(LaplaceConstraint(law.scale, one.pair.query, rate), None, None, times)
     single = one.steps is not None and len(one.steps) == 1
     return DominatedType(None, one.step(0), one.transform(0), times) if single else None
 

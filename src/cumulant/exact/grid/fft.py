@@ -16,14 +16,11 @@ import numpy as np
 from cumulant.exact.grid.dominated import Law, dominated_law
 from cumulant.exact.grid.settings import GRID
 from cumulant.losses.cells import Cells
-from cumulant.losses.grid import Step
+from cumulant.losses.grid import Step, Terms, leak_of
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.lazy_scipy import fft
 from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.rounding import MANY, U, lowered, next_above, raised
-
-Terms = tuple[tuple[Step, int], ...]
-"""The step of each round type, and how often that type runs."""
 
 EXPONENTS = np.array([0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0])
 """Exponents of Chernoff bounds, in units of the best one for a normal law; chosen by hand, each is valid."""
@@ -225,11 +222,6 @@ def check_side(terms: Terms, upper: bool) -> None:
     for step, _ in terms:
         if upper and not step.complete:
             raise TypeError(f"{type(step).__name__} leaves outputs out, so it bounds from below only; use upper=False")
-
-
-def leak_of(terms: Terms) -> float:
-    """Return the probability that the loss of some round is infinite."""
-    return -math.expm1(sum(times * math.log1p(-step.leak) if step.leak < 1 else -math.inf for step, times in terms))
 
 
 def _choose_window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, float]:

@@ -12,11 +12,11 @@ import numpy as np
 
 from cumulant.conversion.query import Query
 from cumulant.exact import theorem_b
-from cumulant.exact.grid.fft import Composed, Terms, check_side, compose, leak_of
+from cumulant.exact.grid.fft import Composed, check_side, compose
 from cumulant.exact.grid.settings import GRID
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.saddle import Moments
-from cumulant.losses.grid import Step
+from cumulant.losses.grid import Step, Terms, leak_of
 from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised, rounded_down, rounded_up
 from cumulant.numerics.search import bisect, bracket_falling
 

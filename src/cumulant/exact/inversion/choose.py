@@ -18,12 +18,12 @@ from operator import attrgetter
 import numpy as np
 
 from cumulant.conversion.query import Query
-from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.line import Choice, FloatLine, Line, SearchLine
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, Constants, TestFunction
+from cumulant.losses.grid import Terms, leak_of
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
 from cumulant.numerics.search import minimise_rows, newton_roots
@@ -69,8 +69,10 @@ def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
 
 def _theorem_b_side(rounds: Rounds) -> Side | None:
     """Return the side of Theorem B; None if it does not apply."""
-    terms, reference = rounds.cone(), rounds.cone_transforms()
-    return None if terms is None or reference is None else Side(terms, *reference, test=THEOREM_B)
+    found = rounds.theorem_b
+    if found is None or found.round_types is None:
+        return None
+    return Side(found.terms, found.round_types, found.extra, THEOREM_B)
 
 
 _lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", default=None)
@@ -286,16 +288,11 @@ def guess(side: Side, query: Query) -> float | None:
     target = search_target(side, query)
     if target is None:
         return None
-    line = _guess_line(side, *_coordinates(query, target))
+    line = _guess_line(side, *((target, None) if query.wants_epsilon else (None, target)))
     if line is None:
         return None
     value = best_value(line, target, query.wants_epsilon, side.test)[0]
     return value if math.isfinite(value) or (side.cone and query.wants_epsilon) else None
-
-
-def _coordinates(query: Query, target: float) -> tuple[float | None, float | None]:
-    """Return log delta and epsilon of the search target; None for the one that is wanted."""
-    return (target, None) if query.wants_epsilon else (None, target)
 
 
 @np.errstate(all="ignore")

@@ -108,12 +108,13 @@ def decay_frequency(
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    profiles = [
-        None if round_type.law is None else tilted_profile(round_type, round_type.law, lam, exponent)
-        for round_type in round_types
-    ]
-    selected = select_for_decay(round_types, profiles, exponent)
-    round_types, profiles = [round_types[i] for i in selected], [profiles[i] for i in selected]
+    profiles: list[Profile | None] = []
+    for round_type in round_types:
+        law = round_type.law
+        profiles.append(None if law is None else tilted_profile(round_type, law, lam, exponent))
+    if len(round_types) > 1:
+        selected = select_for_decay(round_types, profiles, exponent)
+        round_types, profiles = [round_types[i] for i in selected], [profiles[i] for i in selected]
     top = _last_check_point(round_types, profiles, lam, exponent, gauss)
     return extend_decay(round_types, profiles, lam, exponent, gauss, step, top)
 
@@ -196,7 +197,7 @@ def _last_check_point(
         alone = math.sqrt(exponent / float(gauss)) * (1 + 1e-9)
         if not BALLS.number(gauss) * BALLS.number(alone) ** 2 >= exponent:
             alone = math.inf
-    known = []
+    known, numbers = [], []
     for round_type, profile in zip(round_types, profiles, strict=True):
         if round_type.law is None or profile is None:
             continue  # atoms: a factor of at most 1
@@ -209,12 +210,16 @@ def _last_check_point(
         except OverflowError:
             continue  # a factor of at most 1
         if variation.is_finite():
-            known.append((round_type.times, variation, 1 - rule.smooth() / round_type.mass))
+            rest = 1 - rule.smooth() / round_type.mass
+            known.append((round_type.times, variation, rest))
+            numbers.append((round_type.times, float(variation.upper()), float(rest.upper())))
     slow = float(gauss)
-    numbers = [(times, float(v.upper()), float(rest.upper())) for times, v, rest in known]
 
     def log_bound(u: float) -> float:
-        return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in numbers) - slow * u * u
+        total = 0.0
+        for times, most, left in numbers:
+            total += times * math.log(min(1.0, left + most / u))
+        return total - slow * u * u
 
     last = falling_threshold(log_bound, -exponent * (1 + 1e-9) - DECAY.margin)
     if min(alone, last) == math.inf:
@@ -268,9 +273,11 @@ class Profile:
     def variance(self, rare: float) -> float:
         """Return the variance of the law without its largest losses of mass `rare`, in floats."""
         kept = self.v <= self.upper_quantile(rare)
-        whole = sum(float(mass[kept].sum()) for _, mass in self.by_sign)
-        mean = sum(float(mass[kept] @ loss[kept]) for loss, mass in self.by_sign)
-        square = sum(float(mass[kept] @ loss[kept] ** 2) for loss, mass in self.by_sign)
+        whole = mean = square = 0.0
+        for loss, mass in self.by_sign:
+            whole += float(mass[kept].sum())
+            mean += float(mass[kept] @ loss[kept])
+            square += float(mass[kept] @ loss[kept] ** 2)
         return max(square - mean * mean / whole, 0.0) if whole > 0 else 0.0
 
     def upper_quantile(self, rare: float) -> float:
@@ -314,10 +321,11 @@ def _build_window(
         rule = round_type.law.rule(lam, top, goal, edges, beyond=False)
     centre = arb(_centre(rule))
     total, second = arb(0), arb(0)
-    points = []
+    points, floats = [], []
     for loss, weight in rule.points():
         share = weight / round_type.mass
         points.append((loss, share))
+        floats.append((float(loss.mid()), float(share.mid())))
         total += share
         second += share * (loss - centre) ** 2
     error = rule.error / round_type.mass
@@ -326,8 +334,7 @@ def _build_window(
         second += panel.square_error * (1 + centre * centre) / round_type.mass
     # s_A^2 = a INT_A (L - c)^2
     spread = arb((most * second).upper()).sqrt().upper()
-    losses = np.array([float(loss.mid()) for loss, _ in points])
-    weights = np.array([float(weight.mid()) for _, weight in points])
+    losses, weights = np.array(floats).reshape(-1, 2).T
     seen = weights > DECAY.negligible_weight
     numbers = float(least), float(spread)
     return _Window(

@@ -94,8 +94,12 @@ def leak_probability(round_types: RoundTypes) -> Any:
     """Return the probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
     from flint import arb
 
-    leaks = [(each.leak(), times) for each, times in round_types if not each.leak().is_zero()]
-    return -sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0)).expm1()
+    total = arb(0)
+    for each, times in round_types:
+        leak = each.leak()
+        if not leak.is_zero():
+            total += times * (-leak).log1p()
+    return -total.expm1()
 
 
 def moment_ball(round_types: RoundTypes, choice: Choice, square: Fraction) -> Any:
@@ -172,33 +176,32 @@ def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:
     blur = acb(error * arb(0, 1), error * arb(0, 1))
     fine = math.isqrt(count) + 1
     coarse = -(-(count + 1) // fine)
-    losses = [loss for panel in rule.panels for loss in panel.losses]
     found = [acb(0)] * (coarse * fine)
     for side in ("plus", "minus"):
-        weights = [weight for panel in rule.panels for weight in getattr(panel, side)]
-        points = list(zip(losses, weights, strict=True)) if weights else []
+        points: list[tuple[Any, Any]] = []
+        for panel in rule.panels:
+            points += zip(panel.losses, getattr(panel, side), strict=False)  # a side without weights has no points
         if side == "plus":
-            points = points + rule.atoms
+            points += rule.atoms
         if not points:
             continue
-        fine_phases = [acb(0, width * loss).exp() for loss, _ in points]
-        coarse_phases = [acb(0, width * fine * loss).exp() for loss, _ in points]
-        rows: list[Any] = []
-        row = [acb(weight) for _, weight in points]
-        for _ in range(coarse):
-            rows += row
-            row = [value * phase for value, phase in zip(row, coarse_phases, strict=True)]
+        row: list[Any] = []
         columns: list[Any] = []
-        for phase in fine_phases:
-            power = acb(1)
+        coarse_phases: list[Any] = []
+        for loss, weight in points:
+            row.append(acb(weight))
+            coarse_phases.append(acb(0, width * fine * loss).exp())
+            phase, power = acb(0, width * loss).exp(), acb(1)
             for _ in range(fine):
                 columns.append(power)
                 power *= phase
+        rows: list[Any] = []
+        for _ in range(coarse):
+            rows += row
+            row = [value * phase for value, phase in zip(row, coarse_phases, strict=True)]
         product = acb_mat(coarse, len(points), rows) * acb_mat(len(points), fine, columns)
-        entries = product.entries()
-        if side == "minus":
-            entries = [entry.conjugate() for entry in entries]
-        found = [a + b for a, b in zip(found, entries, strict=True)]
+        for m, entry in enumerate(product.entries()):
+            found[m] += entry if side == "plus" else entry.conjugate()
     return [value + blur for value in found[: count + 1]]
 
 
@@ -329,13 +332,6 @@ class Line:
         """Return T as a ball: aJ on a lattice."""
         return BALLS.number(self.choice.period) if self.lattice is None else self.lattice.spacing * self.folds
 
-    def _points(self) -> list[tuple[Any, Any]]:
-        """Return z_m and M(z_m) of all frequencies that are summed."""
-        from flint import acb, arb
-
-        lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
-        return [(acb(lam, width * m), value) for m, value in zip(self._summed(), self.values, strict=True)]
-
     def _summed(self) -> Sequence[int]:
         """Return the m of all frequencies that are summed."""
         return range(len(self.values)) if self.indices is None else self.indices
@@ -345,16 +341,20 @@ class Line:
 
         It is computed once per test function.
         """
+        from flint import acb, arb
+
         name = f"weights {test.name}"
         if name not in self._cache:
+            found: list[Any] = []
             with BALLS.at(self.choice.bits):  # the precision of the line, whatever that of the first caller is
-                if self.lattice is None:
-                    found = [value / test.denominator(z, BALLS.number) for z, value in self._points()]
-                else:
-                    a, o, found = self.lattice.spacing, self.lattice.offset, []
-                    for z, value in self._points():
-                        shifted = value * (-z * o).exp()
-                        found.append(tuple(shifted * each for each in test.lattice_sums(z, a)))
+                lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
+                for m, value in zip(self._summed(), self.values, strict=True):
+                    z = acb(lam, width * m)
+                    if self.lattice is None:
+                        found.append(value / test.denominator(z, BALLS.number))
+                    else:
+                        shifted = value * (-z * self.lattice.offset).exp()
+                        found.append(tuple(shifted * each for each in test.lattice_sums(z, self.lattice.spacing)))
             self._cache[name] = found
         return self._cache[name]  # type: ignore[no-any-return]
 
@@ -459,7 +459,7 @@ class Line:
         from flint import arb
 
         if self.lattice is None:
-            inside, outside = self.partial_sum(epsilon, test), self.tail(epsilon, test)
+            inside, outside = self._trapezoid(epsilon, self._weights(test)), self.tail(epsilon, test)
         else:
             place = self.place(epsilon, down)
             inside, outside = self._folded_sum(*place, test), self._folded_tail(*place, test)
@@ -529,23 +529,25 @@ class Line:
         """
         name = f"floats {test.name}"
         if name not in self._cache:
+            top, lam, found = self.values[0].real, self.choice.lam, []
             with BALLS.at(self.choice.bits):
-                self._cache[name] = self._float_line(test)
+                cgf = float(top.log().mid())
+                if self.lattice is None:
+                    for weight in self._weights(test):
+                        found.append(complex(weight / top))
+                    frequencies = 2 * math.pi / self.choice.period * np.arange(len(found))
+                    self._cache[name] = FloatLine(lam, self.choice.period, cgf, np.array(found), frequencies)
+                else:
+                    self._cache[name] = self._float_lattice_line(test, self.lattice, cgf)
         return self._cache[name]  # type: ignore[no-any-return]
 
-    def _float_line(self, test: TestFunction) -> SearchLine:
-        """Return the weights, divided by M(lam), in float64."""
-        top, lam = self.values[0].real, self.choice.lam
-        cgf = float(top.log().mid())
-        if self.lattice is None:
-            numbers = np.array([complex(weight / top) for weight in self._weights(test)])
-            frequencies = 2 * math.pi / self.choice.period * np.arange(len(numbers))
-            return FloatLine(lam, self.choice.period, cgf, numbers, frequencies)
-        scale = (BALLS.number(lam) * self.lattice.offset).exp() / top
+    def _float_lattice_line(self, test: TestFunction, lattice: Lattice, cgf: float) -> FloatLatticeLine:
+        """Return the weights on a lattice, divided by M(lam), in float64."""
+        scale = (BALLS.number(self.choice.lam) * lattice.offset).exp() / self.values[0].real
         weights = np.array([[complex(each * scale) for each in sums] for sums in self._weights(test)])
-        spacing, offset = float(self.lattice.spacing.mid()), float(self.lattice.offset.mid())
+        spacing, offset = float(lattice.spacing.mid()), float(lattice.offset.mid())
         indices = np.array(self._summed(), dtype=np.float64)
-        return FloatLatticeLine(test, lam, cgf, spacing, offset, self.folds, indices, weights)
+        return FloatLatticeLine(test, self.choice.lam, cgf, spacing, offset, self.folds, indices, weights)
 
 
 # ---- building a line
@@ -568,8 +570,12 @@ def build_line(
     """
     from flint import acb, arb
 
-    square = extra + smooth + gaussian_square(round_types)
-    known = [tilted_type(each, times, choice) for each, times in round_types if each.square is None]
+    square, known = extra + smooth, []
+    for each, times in round_types:
+        if each.square is None:
+            known.append(tilted_type(each, times, choice))
+        else:
+            square += each.square * times
     lam, step = choice.lam, 2 * math.pi / choice.period
     start = decay_frequency(known, lam, choice.decay_exponent, square / 2, step)
     count = max(1, math.ceil(start / step * (1 + 1e-12)) - 1)

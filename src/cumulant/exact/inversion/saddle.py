@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cumulant.exact.grid.fft import EXPONENTS, Terms
+from cumulant.exact.grid.fft import EXPONENTS
 from cumulant.exact.inversion.settings import SADDLE
 from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
-from cumulant.losses.grid import Step
+from cumulant.losses.grid import Step, Terms
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.search import bracket_falling
 
@@ -74,7 +74,10 @@ def moments(terms: Terms, lam: Array) -> Moments:
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def cgf_values(terms: Terms, lam: Array) -> Array:
     """Return K at real orders, without derivatives."""
-    return np.asarray(sum(times * tilted(step, lam)[2] for step, times in terms))
+    total = np.zeros(lam.size)
+    for step, times in terms:
+        total += times * tilted(step, lam)[2]
+    return total
 
 
 def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:

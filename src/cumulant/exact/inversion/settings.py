@@ -121,15 +121,11 @@ class LineSettings:
     second_period: float = 1.37
     """Factor of the period in a second evaluation; convention: no simple ratio, so that every frequency differs."""
 
-    @property
-    def looser(self) -> float:
-        """Return the factor of the accuracy for a guess that uses half of the margin."""
-        return math.exp(self.margin_exponent / 2)
+    looser: float = math.exp(margin_exponent / 2)
+    """Factor of the accuracy for a guess that uses half of the margin; derived."""
 
-    @property
-    def loosest(self) -> float:
-        """Return the factor of the accuracy at which the error terms are as large as the accuracy."""
-        return math.exp(self.margin_exponent)
+    loosest: float = math.exp(margin_exponent)
+    """Factor of the accuracy at which the error terms are as large as the accuracy; derived."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from cumulant.conversion.query import Query
-from cumulant.exact.grid.fft import Terms
 from cumulant.exact.inversion.bracket import prove_epsilon
 from cumulant.exact.inversion.choose import (
     Side,
@@ -37,6 +36,7 @@ from cumulant.exact.inversion.line import Choice, Line, build_line
 from cumulant.exact.inversion.settings import LINE, SEARCH
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B, TestFunction
+from cumulant.losses.grid import Terms
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 from cumulant.numerics.search import locate_minimum
@@ -49,6 +49,19 @@ class _SharedLines:
     spare: float
     spectra: list[tuple[Side, Line]] = field(default_factory=list)
     decisions: list[tuple[list[Side], Side | None, float, bool]] = field(default_factory=list)
+
+    def decision(self, profile: list[Side], by_cone: Side | None, asked: float) -> bool | None:
+        """Return the decision of the two nearest questions; None if they were decided differently, or one is missing."""
+        below: tuple[float, bool] | None = None
+        above: tuple[float, bool] | None = None
+        for listed, reference, where, found in self.decisions:
+            if listed != profile or reference != by_cone:
+                continue
+            if where <= asked and (below is None or (where, found) > below):
+                below = where, found
+            if where >= asked and (above is None or (where, found) < above):
+                above = where, found
+        return below[1] if below is not None and above is not None and below[1] == above[1] else None
 
 
 _shared: ContextVar[_SharedLines | None] = ContextVar("shared", default=None)
@@ -176,20 +189,21 @@ def _theorem_b_is_smaller(profile: list[Side], by_cone: Side | None, query: Quer
     Every decision is valid. A shared question between two that were decided alike is decided with them.
     """
     shared, asked = _shared.get(), float(query.value)
-    decisions = [] if shared is None else [each[2:] for each in shared.decisions if each[:2] == (profile, by_cone)]
-    below = max((each for each in decisions if each[0] <= asked), default=None)
-    above = min((each for each in decisions if each[0] >= asked), default=None)
-    if below is not None and above is not None and below[1] == above[1]:
-        return below[1]
+    if shared is not None and (known := shared.decision(profile, by_cone, asked)) is not None:
+        return known
     if by_cone is None and all(_skips_guess(side, effort) for side in profile):
         return False
     if by_cone is None and _has_many_rounds(profile[0]):
         return False
-    guesses = [guess(side, query) for side in (profile if by_cone is not None else profile[:1])]
+    guesses: list[float] = []
+    for side in profile if by_cone is not None else profile[:1]:
+        if (value := guess(side, query)) is None:
+            return None
+        guesses.append(value)
     least = None if by_cone is None else guess(by_cone, query)
-    if any(each is None for each in guesses) or (by_cone is not None and least is None):
+    if by_cone is not None and least is None:
         return None
-    found = least is not None and least < max(each for each in guesses if each is not None)
+    found = least is not None and least < max(guesses)
     if shared is not None:
         shared.decisions.append((profile, by_cone, asked, found))
     return found

@@ -234,3 +234,31 @@ def test_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert answer(["plot", RUN, "--out", str(tmp_path / "run.png")]) == 1
     assert "pip install 'cumulant[plot]'" in capsys.readouterr().err
+
+
+def test_the_used_order_is_marked_on_the_drawn_line() -> None:
+    """An order that is no point of the grid was marked off the straight line between its neighbours."""
+    from cumulant.domains import Exact
+    from cumulant.plotting.charts import by_order
+
+    chart = by_order(cm.RandomizedResponse(p=0.99) * 3, Exact("1e-3"))
+    assert chart.marked is not None
+    best = dict(zip(chart.curves["best"].x, chart.curves["best"].y, strict=True))
+    assert best[chart.marked[0]] == pytest.approx(chart.marked[1], rel=1e-12)
+
+
+def test_no_band_where_no_lower_end_is_known() -> None:
+    """Beyond delta = 0.02 no lower end of these shuffled batches is known: the band fell to the last one, or to 0."""
+    from cumulant.domains import Exact
+    from cumulant.plotting.charts import by_delta
+    from cumulant.plotting.sheet import draw_charts
+
+    run = cm.parse("Gaussian(noise_multiplier=4, relation='replace-one') @ ShuffledBatches(batch=10, records=100) * 2")
+    chart = by_delta(run, Exact("1e-5"))
+    upper, lower = chart.curves["upper"], chart.curves["lower"]
+    assert run.guarantee(delta=upper.x[-1]).lower in (None, 0.0)
+    assert lower.x[-1] < upper.x[-1]
+    assert (lower.y > 0).all()
+    (axes,) = draw_charts([chart], "band").axes
+    (band,) = axes.collections
+    assert max(float(np.asarray(path.vertices)[:, 0].max()) for path in band.get_paths()) == lower.x[-1]

@@ -140,6 +140,8 @@ def by_order(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
     used = order is not None and 1 < order < _LARGEST_ORDER
     top = max(_PAST_THE_ORDER * (order - 1), _LEAST_ORDERS) if used and order is not None else 64.0
     orders = 1 + np.geomspace(0.1, top, _ALONG)
+    if used and order is not None:  # so that the marked point lies on the drawn line
+        orders = np.unique(np.append(orders, order))
     best = run.rdp(orders.tolist())
     curves = {}
     for name in BOUNDS if bounds == "all" else _SHOWN:
@@ -188,8 +190,9 @@ CHARTS: dict[str, Callable[[Expression, Exact, str], Chart]] = {
 
 
 def _ends(run: Expression, delta: Exact | float) -> tuple[float, float]:
+    """Return the two ends of epsilon; the lower one is NaN if none is known, as where it is 0 below a positive upper end."""
     found = run.guarantee(delta=delta, accuracy=ACCURACY)
-    return found.epsilon, math.nan if found.lower is None else found.lower
+    return found.epsilon, math.nan if found.lower is None or found.lower <= 0 < found.epsilon else found.lower
 
 
 def _interval(places: Array, ends: list[tuple[float, float]]) -> dict[str, Curve]:

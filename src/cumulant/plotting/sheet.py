@@ -159,7 +159,8 @@ def _panel(axes: Any, chart: Chart) -> None:
     if banded:
         upper, lower = chart.curves["upper"], chart.curves["lower"]
         low = np.interp(np.log(upper.x), np.log(lower.x), lower.y)
-        axes.fill_between(upper.x, low, upper.y, where=np.isfinite(upper.y), color=BAND, alpha=0.3, linewidth=5)
+        known = np.isin(upper.x, lower.x) & np.isfinite(upper.y)  # elsewhere there is no lower end, and so no band
+        axes.fill_between(upper.x, low, upper.y, where=known, color=BAND, alpha=0.3, linewidth=5)
     axes.set(xscale="log", yscale="log" if chart.logarithmic else "linear", xlabel=chart.across, ylabel=chart.up)
     axes.set_title("\n".join(textwrap.wrap(chart.title, 60)), fontsize=10)
     axes.set_xlabel("\n".join(textwrap.wrap(chart.across, 60)))
@@ -185,8 +186,10 @@ def _mark(axes: Any, chart: Chart, x: float, y: float) -> Area:
     axes.plot([x], [y], "o", color="#101010", markersize=4, label="_marked", zorder=4)
     told = chart.mark_text or f"ε = {rounded_up(y)}"
     across, up = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))
-    left = across > 0.7 or _falls(chart)  # below a falling curve there is room on the left
-    side, below = (-1 if left else 1), (-1 if up > 0.15 else 1)
+    falls = _falls(chart)
+    left = across > 0.7 or falls
+    # There is room on the left below a falling curve and above a rising one.
+    side, below = (-1 if left else 1), (-1 if up > 0.15 and (falls or not left) else 1)
     axes.annotate(
         told,
         (x, y),

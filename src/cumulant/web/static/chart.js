@@ -110,7 +110,8 @@ const Chart = (() => {
     for (const which of [0, 1]) {  // the interval as a band
       const upper = lines.find((l) => l.which === which && l.name === "upper"), lower = lines.find((l) => l.which === which && l.name === "lower");
       if (upper && lower) {
-        const around = [...upper.points, ...[...lower.points].reverse()].map(([x, y]) => `${px(x)},${py(y)}`);
+        const known = upper.points.filter(([x]) => lower.points.some(([at]) => at === x));  // elsewhere there is no lower end
+        const around = [...known, ...[...lower.points].reverse()].map(([x, y]) => `${px(x)},${py(y)}`);
         svg.append(make("polygon", { class: `band ${which ? "two" : "one"}`, points: around.join(" ") }));
       }
     }

@@ -192,10 +192,10 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
         return nothing
     if rounds.attained:
         if question.asked == "epsilon" and found.value.size > 1:
-            from cumulant.exact.limits import largest_loss
+            from cumulant.exact.limits import limits_of
 
             # a curve may know pure privacy as a fraction, where balls leave a little more than nothing
-            least = _BALLS_LEAVE if largest_loss(rounds) < math.inf else 0.0
+            least = _BALLS_LEAVE if limits_of(rounds).largest < math.inf else 0.0
             return np.asarray((found.value > least) & (found.value < 1))
         pairs = zip(found.value, found.given, strict=True)
         ends = pairs if question.asked == "delta" else ((given, value) for value, given in pairs)

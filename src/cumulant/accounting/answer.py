@@ -192,10 +192,8 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
         return nothing
     if rounds.attained:
         if question.asked == "epsilon" and found.value.size > 1:
-            from cumulant.exact.limits import limits_of
-
             # a curve may know pure privacy as a fraction, where balls leave a little more than nothing
-            least = _BALLS_LEAVE if limits_of(rounds).largest < math.inf else 0.0
+            least = _BALLS_LEAVE if _has_bounded_losses(rounds) else 0.0
             return np.asarray((found.value > least) & (found.value < 1))
         pairs = zip(found.value, found.given, strict=True)
         ends = pairs if question.asked == "delta" else ((given, value) for value, given in pairs)
@@ -234,13 +232,17 @@ def _attained(rounds: Rounds, epsilon: float, delta: float) -> bool:
 
     Of bounded losses a conversion may be tight (of two outputs it is), so that it wins in the last bit.
     """
-    if not (_NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1):
-        return False
-    if rounds.gaussian:
-        return True
+    return _NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1 and not _has_bounded_losses(rounds)
+
+
+def _has_bounded_losses(rounds: Rounds) -> bool:
+    """Return True if every loss of the run is known to be below some number."""
+    for one, _ in rounds.parts:
+        if one.pair.gaussian_shift() is not None:
+            return False
     from cumulant.exact.limits import limits_of
 
-    return limits_of(rounds).largest == math.inf
+    return limits_of(rounds).largest < math.inf
 
 
 def _orders(centre: int) -> Floats:

@@ -215,11 +215,6 @@ class Rounds:
         """Return True if the law of some round was estimated, so that no answer is proved."""
         return any(one.pair.estimated for one, _ in self.parts)
 
-    @property
-    def gaussian(self) -> bool:
-        """Return True if some round has Gaussian noise, so that losses are unbounded."""
-        return any(one.pair.gaussian_shift() is not None for one, _ in self.parts)
-
     def bound_name(self, way: str) -> str:
         """Return the name of the bound that an answer by this route cites.
 

@@ -104,7 +104,8 @@ def test_one_line_encloses_every_expectation_on_a_lattice(test: TestFunction) ->
 
 
 def test_a_wrong_term_is_noticed() -> None:
-    wrong = dataclasses.replace(THEOREM_B, name="wrong", terms=THEOREM_B.terms[:-1])
+    wrong = dataclasses.replace(THEOREM_B, name="wrong")
+    object.__setattr__(wrong, "terms", THEOREM_B.terms[:-1])  # which `TestFunction` itself refuses
     with BALLS.at(160):
         ball = line().ball(BALLS.number(0.1), wrong)
     assert abs(float(ball.mid()) / expectation(THEOREM_B, 0.1) - 1) > 0.01
@@ -133,7 +134,29 @@ def test_theorem_b_claims_nothing_of_infinite_losses() -> None:
 def test_a_function_whose_tail_would_be_too_small_is_refused() -> None:
     """1 - e^-3y has the pole 3 alone: its denominator is below u^2 by a factor of three."""
     three = tuple(dataclasses.replace(term, decay=term.decay * 3) for term in HOCKEY_STICK.terms)
-    with pytest.raises(ValueError, match="a pole that is at most 1"):
+    with pytest.raises(ValueError, match="one of them at most 1"):
         dataclasses.replace(HOCKEY_STICK, terms=three, poles=(Fraction(3),))
     with pytest.raises(ValueError, match="power 1 or 2"):
         dataclasses.replace(HOCKEY_STICK, multiplicity=3)
+
+
+@pytest.mark.parametrize("pole", [Fraction(-1), Fraction(0)])
+def test_a_pole_that_is_not_positive_is_refused(pole: Fraction) -> None:
+    """e^y - 1 has the pole -1: it is not bounded, and its images were not."""
+    with pytest.raises(ValueError, match="above 0"):
+        dataclasses.replace(HOCKEY_STICK, poles=(pole,))
+
+
+@pytest.mark.parametrize("test", EVERY, ids=NAMES)
+def test_terms_and_poles_of_two_functions_are_refused(test: TestFunction) -> None:
+    """Lines without a lattice use the poles alone, those on a lattice the terms alone."""
+    first, *rest = test.terms
+    with pytest.raises(ValueError, match="other poles"):
+        dataclasses.replace(test, terms=(dataclasses.replace(first, coefficient=first.coefficient * 2), *rest))
+    with pytest.raises(ValueError, match="other poles"):
+        dataclasses.replace(test, poles=(*test.poles, Fraction(5)))
+
+
+@pytest.mark.parametrize("test", EVERY, ids=NAMES)
+def test_a_test_function_is_not_negative(test: TestFunction) -> None:
+    assert all(value(test, y) >= 0 for y in np.geomspace(1e-3, 50, 200))

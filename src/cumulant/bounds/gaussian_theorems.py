@@ -44,8 +44,6 @@ def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:
 
     The diameter of the ball is the sensitivity.
 
-    Proposition 11's pair is then attained.
-
     Holds for every real order above 1, KL included; it needs `geometry="ball"`: clipped sums, or a scalar query.
 
     >>> gaussian_ball(GaussianPair(Fraction(1), "ball"), Fraction(1, 1000)).rdp([2, 64.5])

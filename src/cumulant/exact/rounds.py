@@ -17,6 +17,7 @@ from cumulant.pairs.pair import Pair
 
 if TYPE_CHECKING:
     from cumulant.exact.witnesses import Neighbours
+    from cumulant.losses.atom_transform import Points
     from cumulant.losses.grid import Step, Terms
     from cumulant.losses.transform import Transform
     from cumulant.pairs.worst_triples import Extremes
@@ -266,11 +267,36 @@ class Rounds:
         return False
 
     def single(self) -> tuple[Pair, Fraction] | None:
-        """Return pair and rate of the only round if its profile has a closed form; None otherwise."""
+        """Return pair and rate of the only round if its profile has a closed form; None otherwise.
+
+        A few rounds of finitely many losses are one round of their product.
+        """
         if len(self.parts) != 1 or self.parts[0][1] != 1:
-            return None
+            return None if self._product is None else (self._product, Fraction(1))
         one = self.parts[0][0]
         return (one.pair, one.share) if one.share is not None and one.pair.closed else None
+
+    @cached_property
+    def _product(self) -> Pair | None:
+        """Return the product of all rounds; None if there are many, or one is sampled, named or adaptive."""
+        if not self.parts or not all(one.whole and not one.named for one, _ in self.parts) or self.adaptive:
+            return None
+        from cumulant.losses.atom_transform import PointTransform
+        from cumulant.pairs.product import MOST_ROUNDS, product_pair
+
+        if sum(times for _, times in self.parts) > MOST_ROUNDS:
+            return None
+        factors: list[tuple[Points, int]] = []
+        for one, times in self.parts:
+            transform = None if one.pair.estimated or len(one.transforms or ()) != 1 else one.transform(0)
+            if not isinstance(transform, PointTransform) or transform.rate != 1:
+                return None
+            factors.append((transform.points, times))
+        # the larger of two profiles is a pair that no neighbours have
+        attained = all(
+            one.pair.symmetric and one.pair.attained and one.pair.dominated is one.pair for one, _ in self.parts
+        )
+        return product_pair(factors, attained)
 
     def single_below(self) -> tuple[Pair, Fraction] | None:
         """Return pair and rate of the only round for a lower bound.

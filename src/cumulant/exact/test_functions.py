@@ -10,9 +10,9 @@ Theorem L0 holds with each of them: E_P[g(S - eps0); S > eps0] is an inversion i
 that expectation into a bound: (y - R)_+ <= C f(y) for all y gives delta(eps) <= C E_P[g(S - eps0); S > eps0] at
 eps0 = eps - log R, at every gap d > 0, by which R and C are chosen (docs/line.md, docs/test-orders.md).
 
-To add a test function, write its terms, poles and constants here; `Line` needs nothing else. One pole must be at most 1:
-`tail_power` relies on it, and nothing checks it here. So name the function in `EVERY` of tests/exact/test_test_functions.py,
-which compares terms, poles and tail with the definition.
+To add a test function, write its terms, poles and constants here; `Line` needs nothing else. `TestFunction` refuses poles whose
+transform is not that of the terms, and those for which `tail_power` is wrong. Name the function in `EVERY` of
+tests/exact/test_test_functions.py, which compares it with its definition and checks that it is not negative.
 """
 
 from __future__ import annotations
@@ -52,14 +52,17 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TestFunction:
-    """A test function: its terms, the poles of its transform, the constants of its theorem."""
+    """A test function: its terms, the poles of its transform, the constants of its theorem.
+
+    Its values are not negative, so that the images of the sum only add to the expectation.
+    """
 
     __test__: ClassVar[bool] = False  # pytest would take it for a test
 
     name: str
     terms: tuple[Term, ...]
     poles: tuple[Fraction, ...]
-    """The c of the factors 1 + z/c of the transform's denominator; one of them is at most 1."""
+    """The c > 0 of the factors 1 + z/c of the transform's denominator; one of them is at most 1."""
     multiplicity: int
     """The power p of the transform, 1 or 2."""
     limit: float
@@ -70,8 +73,19 @@ class TestFunction:
     """log R and C in balls; None if delta is the expectation itself."""
 
     def __post_init__(self) -> None:
-        if min(self.poles) > 1 or self.multiplicity not in (1, 2):
-            raise ValueError(f"{self.name}: a test function needs a pole that is at most 1, and the power 1 or 2")
+        if not 0 < min(self.poles) <= 1 or self.multiplicity not in (1, 2):
+            raise ValueError(f"{self.name}: poles must be above 0, one of them at most 1, and the power 1 or 2")
+        # two quotients of polynomials that agree at more points than they have degrees are one function
+        degrees = self.multiplicity * (len(self.poles) + 1) + sum(term.power + 1 for term in self.terms)
+        if any(
+            self._transform_of_terms(z) * self.denominator(z, Fraction) != 1
+            for z in map(Fraction, range(1, degrees + 2))
+        ):
+            raise ValueError(f"{self.name}: the transform of the terms has other poles")
+
+    def _transform_of_terms(self, z: Fraction) -> Fraction:
+        """Return INT_0^inf g(y) e^{-zy} dy, term by term: a m! / (c + z)^{m+1}."""
+        return sum((term.coefficient / (term.decay + z) ** (term.power + 1) for term in self.terms), start=Fraction(0))
 
     @property
     def tail_power(self) -> int:

@@ -97,7 +97,7 @@ class PointTransform(Transform):
     def lattice(self) -> Lattice | None:
         unit = self.points.exact_unit() if self.rate == 1 else None
         if unit is not None and all(abs(loss) < BALLS.number(unit * MOST_LATTICE_UNITS) for loss, _ in self.values()):
-            numbers = [_multiple_of(loss, unit) for loss, _ in self.values()]
+            numbers = [multiple_of(loss, unit) for loss, _ in self.values()]
             odd = all(number % 2 for number in numbers)
             return Lattice(2 * unit, unit) if odd else Lattice(unit, Fraction(0))
         losses = [loss for loss, _ in self.values()]
@@ -163,7 +163,7 @@ def _integer_power(ratio: Fraction, base: Fraction) -> int | None:
     return number if 0 <= number <= HIGHEST_POWER and base**number == ratio else None
 
 
-def _multiple_of(loss: Any, unit: Fraction) -> int:
+def multiple_of(loss: Any, unit: Fraction) -> int:
     """Return the integer n with loss = n * unit; raises ArithmeticError if there is none."""
     quotient = loss / BALLS.number(unit)
     number = round(float(quotient.mid()))

@@ -15,9 +15,9 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import fft
 
-from cumulant.exact import theorem_b
 from cumulant.exact.grid import fft as lattice
 from cumulant.exact.grid import refine as search
+from cumulant.exact.grid import theorem_b
 from cumulant.exact.grid.fft import Composed, Tilted, compose, escaping, tilted
 from cumulant.exact.grid.settings import GRID
 from cumulant.losses import cells as cells_room

@@ -201,8 +201,8 @@ def test_where_floats_or_memory_give_out_nothing_is_claimed(
 
 def test_a_number_that_is_none_is_not_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = ((Mixture(GaussianLaw(Fraction(1.0)), 0.5, 0.5, "remove"), 3),)
-    monkeypatch.setattr("cumulant.exact.theorem_b.least_epsilon", lambda *_: math.nan)
-    monkeypatch.setattr("cumulant.exact.theorem_b.log_delta", lambda *_: math.nan)
+    monkeypatch.setattr("cumulant.exact.grid.theorem_b.least_epsilon", lambda *_: math.nan)
+    monkeypatch.setattr("cumulant.exact.grid.theorem_b.log_delta", lambda *_: math.nan)
     assert search.cone_epsilon(terms, -10.0, 1e-2).value == math.inf
     assert search.cone_delta(terms, 1.0, 1e-2).value == 1
 

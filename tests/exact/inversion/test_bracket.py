@@ -35,7 +35,21 @@ def test_an_end_beside_the_largest_loss_is_found(start: float, delta: str) -> No
         assert upper is not None
         assert lower is not None
         assert truth * (1 - 1e-13) <= lower <= upper <= truth * (1 + 1e-13)
-        assert upper == math.nextafter(lower, 1)
+        assert upper <= math.nextafter(
+            math.nextafter(lower, 1), 1
+        )  # one holds as it is printed too, the other fails so
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_an_end_holds_as_it_is_printed(upper: bool) -> None:
+    """The decimal of a float may lie below it: 31 of 400 floats hold here though their decimals do not."""
+    with BALLS.at(128):
+        for i in range(1, 401):
+            asked = BALLS.number(Fraction(i, 401))
+            found = prove_epsilon(lambda epsilon: (-epsilon).exp(), asked, -math.log(i / 401), upper)
+            assert found is not None
+            value = (-BALLS.number(Fraction(repr(found)))).exp()
+            assert value <= asked if upper else value > asked
 
 
 def test_what_is_never_small_enough_is_not_found() -> None:
@@ -53,7 +67,7 @@ def test_a_wide_ball_proves_less() -> None:
         wide = flint.arb(0, 0.25)
         upper, lower = (prove_epsilon(lambda e: 2 - e + wide, BALLS.number(1), 1.0, upper) for upper in (True, False))
         assert upper == pytest.approx(1.25, rel=1e-9)
-        assert lower == pytest.approx(0.75, rel=1e-9)
+        assert lower == pytest.approx(0.75, rel=2e-9)
 
 
 def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:

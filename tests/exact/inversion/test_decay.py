@@ -151,9 +151,11 @@ def test_the_variation_is_not_below_that_of_the_density(name: str, direction: st
             assert abs(np.sum(mass * np.exp(1j * u * L))) <= found / u * (1 + 1e-3)
 
 
-def test_beyond_the_last_check_point_the_lemma_is_enough_and_not_by_far() -> None:
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_beyond_the_last_check_point_the_lemma_is_enough_and_not_by_far(name: str, direction: str) -> None:
     with BALLS.at(128):
-        kind, law, lam = kind_of("gauss", "remove")
+        kind, law, lam = kind_of(name, direction)
         for exponent in (20.0, 60.0):
             profile = decay.tilted_profile(kind, law, lam, exponent)
             last = last_of([kind], [profile], lam, exponent, Fraction(0))

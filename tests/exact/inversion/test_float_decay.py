@@ -10,7 +10,7 @@ import pytest
 from flint import acb, arb
 
 from cumulant.exact.inversion import float_decay
-from cumulant.exact.inversion.float_decay import Round, Window
+from cumulant.exact.inversion.float_decay import FloatRoundType, Window
 from cumulant.losses.float_rule import FloatRule, Total, total
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import U
@@ -26,10 +26,12 @@ QUIET = math.pi / 2
 def window(monkeypatch: pytest.MonkeyPatch, rule: FloatRule, whole: FloatRule | None = None) -> Window:
     """The window of a law that is this rule, or has this whole."""
     monkeypatch.setattr(float_decay, "float_rule", lambda *_, **__: rule)
-    profile: Any = SimpleNamespace(v=np.array([0.0]), upper_quantile=lambda _: 4.0)
+    profile: Any = SimpleNamespace(window=lambda _: (0.0, 4.0))
     law: Any = None
     one = whole or rule
-    return float_decay._build_window(Round(law, 1, one, total(one.weights), profile, (0.0, 4.0)), 1.0, 10.0, 1.0, 0.0)
+    return float_decay._build_window(
+        FloatRoundType(law, 1, one, total(one.weights), profile, (0.0, 4.0)), 1.0, 10.0, 1.0, 0.0
+    )
 
 
 def size(
@@ -99,10 +101,10 @@ def test_sums_of_many_points_lose_what_is_told(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(float_decay, "total", without)
     monkeypatch.setattr(float_decay, "_LEFT", 0.0)
-    profile: Any = SimpleNamespace(v=np.array([0.0]), upper_quantile=lambda _: 4.0)
+    profile: Any = SimpleNamespace(window=lambda _: (0.0, 4.0))
     law: Any = None
     monkeypatch.setattr(float_decay, "float_rule", lambda *_, **__: rule)
-    one = Round(law, 1, rule, without(rule.weights), profile, (0.0, 4.0))
+    one = FloatRoundType(law, 1, rule, without(rule.weights), profile, (0.0, 4.0))
     truth = 1 + WORST * count * U
     assert told(float_decay._build_window(one, 1.0, 10.0, 1.0, 0.0), 1.0) >= truth
     monkeypatch.setattr(float_decay, "_SCALE", 0.0)
@@ -153,7 +155,7 @@ def test_the_last_frequency_knows_what_the_window_leaves_out(monkeypatch: pytest
         profile: Any = SimpleNamespace()
         law: Any = None
         return float_decay._last_check_point(
-            [Round(law, times, one, total(one.weights), profile, (0.0, 4.0))], 1.0, exponent, 0.0
+            [FloatRoundType(law, times, one, total(one.weights), profile, (0.0, 4.0))], 1.0, exponent, 0.0
         )
 
     def log_size(u: float, missing: float, mass: float) -> float:

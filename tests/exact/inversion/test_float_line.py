@@ -119,7 +119,7 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     where, choice, _ = built(*RUNS[0])
     law, times = where.round_types[0][0].density_law(), where.round_types[0][1]
     assert law is not None
-    one = float_decay.Round.prepare(law, times, choice.lam, choice.decay_exponent)
+    one = float_decay.FloatRoundType.prepare(law, times, choice.lam, choice.decay_exponent)
     window = float_decay._build_window(one, choice.lam, 40.0, choice.decay_exponent, 0.1)
     centre, half = np.array([20.0]), np.array([10.0])
     inside = np.linspace(10.0, 30.0, 801)
@@ -420,7 +420,7 @@ def test_kinds_that_are_lost_in_a_sum_are_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(float_line, "LINE", replace(LINE, length_multiple=1))
     monkeypatch.setattr(
         float_line,
-        "Round",
+        "FloatRoundType",
         SimpleNamespace(prepare=lambda law, times, *_: SimpleNamespace(law=law, times=times, log_mass=0.0)),
     )
     round_types: Any = [(Kind(1.0), 1)] + [(Kind(small), 1) for _ in range(count)]

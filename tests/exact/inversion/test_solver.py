@@ -13,8 +13,7 @@ import pytest
 import cumulant as cm
 from cumulant.accounting import rounds as losses
 from cumulant.conversion.query import Query
-from cumulant.exact import theorem_b
-from cumulant.exact.grid import refine
+from cumulant.exact.grid import refine, theorem_b
 from cumulant.exact.inversion import decay, line, solver
 from cumulant.exact.inversion.choose import Side, choose_line, guess, sides
 from cumulant.exact.inversion.line import Choice, Line
@@ -478,7 +477,13 @@ def test_where_there_is_no_line_another_way_answers(run: cm.Expression) -> None:
     found, _ = rounds(run.record())
     assert found is not None
     assert solver.upper_end(found, Query("delta", Fraction("1e-5")), 1e-3) is None
-    assert run.guarantee(delta="1e-5", method="exact").rigour != "proved"
+    # a few rounds of few losses have a product
+    assert (run.guarantee(delta="1e-5", method="exact").rigour == "proved") == (found.single() is not None)
+
+
+def test_no_line_and_no_product_leave_a_grid() -> None:
+    run = cm.from_masses(["0.5", "0.3", "0.15", "0.05"], ["0.2", "0.2", "0.35", "0.25"]) * 2 + cm.Laplace(scale=1)
+    assert run.guarantee(delta="1e-5", method="exact").rigour == "bounded"
 
 
 # ---- one spectrum, many questions

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from cumulant.conversion.query import Query
-from cumulant.exact import theorem_b
+from cumulant.exact.grid import theorem_b
 from cumulant.exact.grid.fft import Composed, check_side, compose
 from cumulant.exact.grid.settings import GRID
 from cumulant.exact.inversion import saddle

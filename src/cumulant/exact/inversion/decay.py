@@ -55,7 +55,7 @@ class TiltedType:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The tilted law of one round type without its rarest part (Lemma S1), as points.
+    """The tilted law of one round type without its largest losses (Lemma S1), as points.
 
     It holds the constants of Lemma S2.
     """
@@ -280,6 +280,10 @@ class Profile:
             square += float(mass[kept] @ loss[kept] ** 2)
         return max(square - mean * mean / whole, 0.0) if whole > 0 else 0.0
 
+    def window(self, rare: float) -> tuple[float, float]:
+        """Return the window of Lemmas S1 and S2: all v but the largest, which have at most the mass `rare`."""
+        return float(self.v[0]), self.upper_quantile(rare)
+
     def upper_quantile(self, rare: float) -> float:
         """Return the v above which at most the mass `rare` lies."""
         above = np.cumsum(self.mass[::-1])[::-1]
@@ -309,14 +313,14 @@ def tilted_profile(round_type: TiltedType, law: DensityLaw, lam: float, exponent
 def _build_window(
     round_type: TiltedType, profile: Profile | None, lam: float, top: float, exponent: float, cut: float
 ) -> _Window:
-    """Return the law without its rarest part as points, accurate up to the frequency `top`."""
+    """Return the law without its largest losses as points, accurate up to the frequency `top`."""
     from flint import arb
 
     if round_type.law is None or profile is None:
         rule = round_type.atoms or Rule([], [], arb(0))
     else:
         rare = max(omitted_mass(exponent, round_type.times), cut)
-        edges = [float(profile.v[0]), profile.upper_quantile(rare)]
+        edges = list(profile.window(rare))
         goal = round_type.log_mass + math.log(1e-3 * min(1.0, exponent / round_type.times)) - 4
         rule = round_type.law.rule(lam, top, goal, edges, beyond=False)
     centre = arb(_centre(rule))

@@ -49,7 +49,7 @@ _SCALE = 8 * U
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class FloatRoundType:
     """One round type at the order lam in floats: its law, count, M(lam), and Lemma S3 window."""
 
     law: DensityLaw
@@ -60,7 +60,7 @@ class Round:
     window: tuple[float, float]
 
     @classmethod
-    def prepare(cls, law: DensityLaw, times: int, lam: float, exponent: float) -> Round:
+    def prepare(cls, law: DensityLaw, times: int, lam: float, exponent: float) -> FloatRoundType:
         """Prepare a round type for this order; types with nearby counts share the remembered work."""
         return cls(law, times, *_prepare(law, next_power_of_two(times), lam, exponent))
 
@@ -101,7 +101,7 @@ def _prepare(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The law of one round type without its rarest part, for Lemma S2.
+    """The law of one round type without its largest losses, for Lemma S2.
 
     It has a from both sides, and s_A from above.
     """
@@ -131,7 +131,7 @@ class Window:
         return np.where(usable & (bound < 1), np.log(np.where(bound < 1, bound, 1.0)) + _LEFT, 0.0)
 
 
-def decay_frequency(rounds: Sequence[Round], lam: float, exponent: float, slow: float, step: float) -> float:
+def decay_frequency(rounds: Sequence[FloatRoundType], lam: float, exponent: float, slow: float, step: float) -> float:
     """Return a frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u.
 
     Floats bound it with every rounding. The Gaussians alone give e^{-slow v^2}.
@@ -148,7 +148,7 @@ def decay_frequency(rounds: Sequence[Round], lam: float, exponent: float, slow: 
 
 
 def _extend_decay(
-    rounds: Sequence[Round],
+    rounds: Sequence[FloatRoundType],
     round_types: Sequence[TiltedType],
     lam: float,
     exponent: float,
@@ -186,7 +186,7 @@ def _jumps(law: DensityLaw, lam: float) -> float:
         return sum(float(mass.mid()) for _, mass in law.tilted_atoms(BALLS.number(lam)))
 
 
-def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:
+def _last_check_point(rounds: Sequence[FloatRoundType], lam: float, exponent: float, slow: float) -> float:
     """Return the frequency beyond which Lemma S3 and the Gaussians bound the decay."""
     known = []
     for each in rounds:
@@ -210,10 +210,10 @@ def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow
     return last
 
 
-def _build_window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
-    """Return the law without its rarest part as points, accurate up to the frequency `top`."""
+def _build_window(each: FloatRoundType, lam: float, top: float, exponent: float, cut: float) -> Window:
+    """Return the law without its largest losses as points, accurate up to the frequency `top`."""
     times = next_power_of_two(each.times)
-    edges = float(each.profile.v[0]), each.profile.upper_quantile(max(omitted_mass(exponent, times), cut))
+    edges = each.profile.window(max(omitted_mass(exponent, times), cut))
     goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
     rule = float_rule(each.law, lam, rounded_up_frequency(top), goal, edges, beyond=False)
     share, part = each.share(rule), total(rule.weights)

@@ -20,7 +20,12 @@ from typing import Any
 import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.float_decay import Round, decay_frequency, next_power_of_two, rounded_up_frequency
+from cumulant.exact.inversion.float_decay import (
+    FloatRoundType,
+    decay_frequency,
+    next_power_of_two,
+    rounded_up_frequency,
+)
 from cumulant.exact.inversion.line import Choice, FloatLine, gaussian_square
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import RoundTypes
@@ -218,7 +223,7 @@ def float_spectrum(
     square = extra + gaussian_square(round_types)
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
-        Round.prepare(
+        FloatRoundType.prepare(
             _density_law(each),
             times * fewest,
             lam,

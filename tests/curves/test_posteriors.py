@@ -17,6 +17,7 @@ from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.paper.families import Bernoulli, Exponential, GaussianMean
 from cumulant.paper.normal import normal_divergence
+from tests.effort import drawn
 
 
 def log_dirichlet(parameters: np.ndarray) -> float:
@@ -80,7 +81,7 @@ def test_every_neighbouring_pair_of_data_sets(prior: tuple[int | str, ...], reco
     tempering=st.fractions(Fraction(1, 20), 2),
     order=st.floats(1.01, 12),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=drawn(50))
 def test_no_data_set_exceeds_the_bound(prior: list[Fraction], records: int, tempering: Fraction, order: float) -> None:
     bound = float(DirichletPosterior(tuple(prior), records, tempering).rdp([order])[0])
     weights = np.array([float(w) for w in prior])

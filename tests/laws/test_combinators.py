@@ -19,6 +19,7 @@ from cumulant.mechanisms.parallel import Parallel
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import SCHEMES
 from cumulant.sampling.with_replacement import WithReplacement
+from tests.effort import share
 from tests.laws.strategies import WHOLE_RUNS
 
 FEW = 3
@@ -40,11 +41,26 @@ def test_two_combinators_against_enumeration(number: int) -> None:
     assert not hunt.instances(number, hunt.drawn, FEW)[1]
 
 
-@pytest.mark.parametrize("number", range(2 * len(hunt.SAMPLES) ** 2))
-def test_samples_of_samples_against_enumeration(number: int) -> None:
-    leaf = (0, 10)[number % 2]
-    outcome, found = hunt.instances(leaf * len(hunt.SAMPLES) ** 2 + number // 2, hunt.nested, FEW)
+NESTED = [
+    (leaf, outer, inner)
+    for outer in range(len(hunt.SAMPLES))
+    for inner in range(len(hunt.SAMPLES))
+    for leaf in share((0, 10), outer + inner)
+]
+"""Every sample of every sample, with two mechanisms in turn; `make hunt` asks all mechanisms of all."""
+
+
+@pytest.mark.parametrize(("leaf", "outer", "inner"), NESTED)
+def test_samples_of_samples_against_enumeration(leaf: int, outer: int, inner: int) -> None:
+    count = len(hunt.SAMPLES)
+    outcome, found = hunt.instances((leaf * count + outer) * count + inner, hunt.nested, FEW)
     assert not found, outcome
+
+
+def test_both_mechanisms_are_asked_of_every_sample() -> None:
+    for place in (1, 2):
+        both = {(each[place], each[0]) for each in NESTED}
+        assert both == {(sample, leaf) for sample in range(len(hunt.SAMPLES)) for leaf in (0, 10)}
 
 
 def test_every_scheme_is_hunted() -> None:

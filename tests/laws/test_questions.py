@@ -53,6 +53,12 @@ COUNTS = (1, 2, 10, 1000, 10**6)
 CLOSE = (0.3, 0.9, 0.95, 0.999999, 0.99)
 """Parts of the total variation: just below it epsilon is nearly 0."""
 
+NEAR = (0.9, 1.01)
+"""Parts of an answer at which delta is asked."""
+
+BELOW = ("0", "1e-12", "1e-6")
+"""Epsilons at which delta is nearly the total variation."""
+
 TINY = ("1e-300", "1e-30", "1e-100", "1e-12")
 FAR = ("1e-12", "1e3", "1e-6", "10")
 
@@ -98,6 +104,15 @@ def test_every_count_is_taken() -> None:
         assert len({i for family in FAMILIES for i in taken(family, name)}) >= len(FAMILIES)
 
 
+def test_every_part_is_taken() -> None:
+    """By every kind of sample: two parts of the total variation per run, with several mechanisms all of them."""
+    for family in FAMILIES:
+        places = [place(family, name) for name in fitting(family, USUAL)]
+        assert {part for at in places for part in share(CLOSE, at, 2)} == set(CLOSE)
+        assert {part for at in places for part in share(BELOW, at, 2)} == set(BELOW)
+        assert {part for at in places for part in share(NEAR, at)} == set(NEAR)
+
+
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
 def test_every_count(family: str, name: str) -> None:
     asked = Asked()
@@ -107,8 +122,9 @@ def test_every_count(family: str, name: str) -> None:
         run = step * times
         close = top(run, (CLOSE[i],))
         near = run.epsilon("1e-6")
-        epsilons = [f"{part * near:.9g}" for part in (0.9, 1.01) if 0 < near < math.inf]
         tiny, far = ([], []) if times == COUNTS[-1] else ([TINY[i]], [FAR[i]])
+        parts = share(NEAR, place(family, name)) if far else NEAR
+        epsilons = [f"{part * near:.9g}" for part in parts if 0 < near < math.inf]
         check(run, ["1e-6", *tiny, *close], [*epsilons, *far], "best", asked)
     assert asked.faults == []
 
@@ -120,9 +136,10 @@ def test_one_round_just_below_the_total_variation(family: str, name: str) -> Non
     methods: tuple[Method, ...] = ("best", "exact")
     for i, rate in enumerate(rates[:1] if family == NONE else rates):
         run = on(USUAL[name], family, rate)
-        deltas = top(run)
-        for method in methods if family == NONE else share(methods, place(family, name) + i):
-            check(run, deltas, ["0", "1e-12", "1e-6"], method, asked)
+        at = place(family, name) + i
+        deltas, epsilons = top(run, tuple(share(CLOSE, at, 2))), share(BELOW, at, 2)
+        for method in methods if family == NONE else share(methods, at):
+            check(run, deltas, epsilons, method, asked)
     assert asked.faults == []
 
 

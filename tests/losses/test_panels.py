@@ -24,6 +24,7 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.pairs.laplace import LaplaceLaw
 from cumulant.pairs.response import ResponseLaw
+from tests.effort import drawn
 
 FARTHEST_ORDER, WIDTH = 256.0, 1e-12
 
@@ -68,7 +69,7 @@ def test_the_bound_of_a_rectangle_holds_at_every_complex_point(kind: type[Line],
 
     generator = random.Random(f"{kind.__name__}{folded}")
     tight = checked = 0
-    while checked < 2500:
+    while checked < drawn(600):
         shift, rate, lam = decimal(generator, 1e-2, 30), rate_of(generator), decimal(generator, 1e-6, 1e3)
         line = kind(shift)  # type: ignore[call-arg]
         reach = 12.0 if kind is GaussianLaw else 1.0
@@ -165,7 +166,7 @@ def test_enclosures_hold_the_balls(extreme: bool) -> None:
     """The whole of it: law, kernel, rate and order at random, against acb.integral and exact sums."""
     generator = random.Random(17 + extreme)
     widths: list[float] = []
-    for _ in range(40):
+    for _ in range(drawn(15)):
         shift = decimal(generator, 1e-6, 1e3) if extreme else decimal(generator, 1e-2, 10)
         rate = rate_of(generator)
         for law in laws(generator, shift):

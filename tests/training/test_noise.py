@@ -12,6 +12,7 @@ import cumulant as cm
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.training import clipped, noise, rounded_gaussian
 from cumulant.training.noise import exact_noise, fast_noise, quick_noise, secret_bytes
+from tests.effort import drawn
 
 
 def stream(seed: int) -> Any:
@@ -148,11 +149,11 @@ def by_balls(word: int, sigma: Fraction) -> set[int]:
 
 
 @pytest.mark.parametrize(
-    ("sigma", "draws"), [("3/2", 20_000), (2**20 * 17, 60_000), ("1e-3", 5_000), (2**36, 25_000)], ids=str
+    ("sigma", "draws"), [("3/2", 4_000), (2**20 * 17, 12_000), ("1e-3", 1_000), (2**36, 5_000)], ids=str
 )
 def test_what_floats_decide_is_what_balls_find(sigma: Any, draws: int) -> None:
     scale = Fraction(sigma)
-    words = np.frombuffer(stream(11)(8 * draws), dtype="<u8")
+    words = np.frombuffer(stream(11)(8 * drawn(draws)), dtype="<u8")
     found, undecided = fast_noise(words, scale)
     assert undecided.mean() < 0.02
     for word, value in zip(words[~undecided].tolist(), found[~undecided].tolist(), strict=True):
@@ -160,10 +161,10 @@ def test_what_floats_decide_is_what_balls_find(sigma: Any, draws: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sigma", "draws"), [("3/2", 4_000), (2**20 * 3, 15_000), ("1e-3", 2_000), (2**25, 6_000)], ids=str
+    ("sigma", "draws"), [("3/2", 1_500), (2**20 * 3, 4_000), ("1e-3", 1_000), (2**25, 2_000)], ids=str
 )
 def test_what_32_bits_decide_is_decided_for_all_further_bits(sigma: Any, draws: int) -> None:
-    scale = Fraction(sigma)
+    scale, draws = Fraction(sigma), drawn(draws)
     rng = np.random.default_rng(21)
     # as many small words as large ones: in all octaves, and on both sides of their ends
     sizes = 2.0 ** rng.uniform(14, 31, draws // 2)

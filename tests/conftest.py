@@ -1,7 +1,7 @@
 """What every test starts with."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,11 +30,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if listed and collection_path.relative_to(ROOT).as_posix() in slow.listed() else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in the library only: the tests have none, and a search reads every function and its source."""
+    found = yield
+    if not file_path.is_relative_to(ROOT / "tests"):
+        return found
+    return [each for each in found if type(each).__name__ != "DoctestModule"]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make test-fast` leaves out."""
+    """Mark what `make test-fast` leaves out, and begin with files of long tests, so that no core waits for one at the end.
+
+    At the front nobody steals a part of such a file, whose fixture would be made twice then.
+    """
     for item in items:
         if slow.is_slow(item.nodeid):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: not slow.is_long(item.nodeid))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -33,6 +33,11 @@ def is_slow(test: str) -> bool:
     return not listed().isdisjoint((function(test), test.partition("::")[0]))
 
 
+def is_long(test: str) -> bool:
+    """Return True if the whole file of a test is listed."""
+    return test.partition("::")[0] in listed()
+
+
 @cache
 def listed() -> frozenset[str]:
     """Return the functions that are slow."""

@@ -4,6 +4,7 @@ epsilon falls with delta and delta with epsilon, up to the stated accuracy; no c
 comes out but numbers and CumulantErrors.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -96,6 +97,11 @@ def taken(family: str, name: str) -> list[int]:
     return share(range(len(COUNTS)), place(family, name))
 
 
+def sizes(family: str, name: str, i: int) -> list[str]:
+    """Return the sizes of a delta that is asked beside 1e-6: tiny or close to the total variation, in a hunt both."""
+    return ["close"] if COUNTS[i] == COUNTS[-1] else share(("tiny", "close"), place(family, name) // len(COUNTS))
+
+
 def test_every_count_is_taken() -> None:
     """By every kind of sample with several mechanisms, and by every mechanism at as many counts as there are kinds."""
     for family in FAMILIES:
@@ -111,6 +117,8 @@ def test_every_part_is_taken() -> None:
         assert {part for at in places for part in share(CLOSE, at, 2)} == set(CLOSE)
         assert {part for at in places for part in share(BELOW, at, 2)} == set(BELOW)
         assert {part for at in places for part in share(NEAR, at)} == set(NEAR)
+        asked = {(i, size) for name in USUAL for i in taken(family, name) for size in sizes(family, name, i)}
+        assert asked == {*itertools.product(range(len(TINY)), ("tiny", "close")), (len(TINY), "close")}
 
 
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
@@ -119,10 +127,10 @@ def test_every_count(family: str, name: str) -> None:
     step = on(USUAL[name], family, "0.02")
     for i in taken(family, name):
         times = COUNTS[i]
-        run = step * times
-        close = top(run, (CLOSE[i],))
-        near = run.epsilon("1e-6")
-        tiny, far = ([], []) if times == COUNTS[-1] else ([TINY[i]], [FAR[i]])
+        run, near, wanted = step * times, (step * times).epsilon("1e-6"), sizes(family, name, i)
+        close = top(run, (CLOSE[i],)) if "close" in wanted else []
+        tiny = [TINY[i]] if "tiny" in wanted else []
+        far = [] if times == COUNTS[-1] else [FAR[i]]
         parts = share(NEAR, place(family, name)) if far else NEAR
         epsilons = [f"{part * near:.9g}" for part in parts if 0 < near < math.inf]
         check(run, ["1e-6", *tiny, *close], [*epsilons, *far], "best", asked)

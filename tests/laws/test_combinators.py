@@ -19,7 +19,7 @@ from cumulant.mechanisms.parallel import Parallel
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import SCHEMES
 from cumulant.sampling.with_replacement import WithReplacement
-from tests.effort import share
+from tests.effort import EFFORT, share
 from tests.laws.strategies import WHOLE_RUNS
 
 FEW = 3
@@ -36,7 +36,11 @@ MINUTES = {36}
 """Numbers that take minutes: the best of a Poisson number of passes in batches; the hunt gives them 10 s."""
 
 
-@pytest.mark.parametrize("number", sorted({*range(40)} - MINUTES))
+DRAWN = 20 if EFFORT == 1 else 40
+"""Expressions that are drawn; `make hunt` draws on for ten minutes."""
+
+
+@pytest.mark.parametrize("number", sorted({*range(DRAWN)} - MINUTES))
 def test_two_combinators_against_enumeration(number: int) -> None:
     assert not hunt.instances(number, hunt.drawn, FEW)[1]
 

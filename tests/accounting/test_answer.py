@@ -13,6 +13,7 @@ import cumulant as cm
 from cumulant.accounting.cache import forget
 from cumulant.accounting.choices import Method
 from cumulant.accounting.numbers import rounded_up
+from cumulant.conversion import array_answers
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS
 
@@ -374,3 +375,19 @@ def test_the_epsilon_of_pure_privacy_is_the_largest_loss() -> None:
     assert found >= BOUNDED_LOSSES.epsilon("1e-200")
     assert BOUNDED_LOSSES.epsilon([0, "0.1"])[0] == found
     assert BOUNDED_LOSSES.guarantee(delta=0).verify().holds
+
+
+def test_deltas_that_no_float_holds_are_not_asked_of_divergences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closed form of an unbounded loss says all; where a loss is bounded its curve may know that delta is 0."""
+    asked: list[int] = []
+    real = array_answers.least_deltas
+
+    def least_deltas(curve: Any, values: Any, formula: Any) -> Any:
+        asked.append(len(values))
+        return real(curve, values, formula)
+
+    monkeypatch.setattr(array_answers, "least_deltas", least_deltas)
+    assert (cm.Gaussian(sigma="1.01").delta([1, 10, 20, 30, 45, 49]) > 0).all()
+    assert asked == []
+    assert cm.Laplace(scale="1.01").delta([1, 2])[1] == 0
+    assert sum(asked) >= 1

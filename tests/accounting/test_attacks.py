@@ -43,6 +43,8 @@ def test_gaussian_noise(sigma: float, times: int) -> None:
         "Laplace(scale=2) * 10",
         "PureDP(epsilon=1) @ WithoutReplacement(rate=0.01) * 1000",
         "Gaussian(sigma=1) + Laplace(scale=3) * 4",
+        "Laplace(scale=4647) @ WithReplacement(sample=2, population=2) @ Group(size=3)",
+        "(Gaussian(sigma=1.1) @ Poisson(rate=0.01) * 1000) @ Group(size=5)",
     ],
 )
 def test_the_advantage_is_delta_at_epsilon_0(text: str) -> None:

@@ -64,7 +64,7 @@ def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question
 
 def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
     rounds = rounds_of(run)[0] if question.two_sided else None
-    if _has_indirect_answer(run, question):
+    if has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     if not question.row or (rounds and not all(map(_has_composition, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
@@ -98,7 +98,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
 
 
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
-    if _has_indirect_answer(run, question):
+    if has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     rounds = rounds_of(run)[0] if question.two_sided else None
     found = _each(rounds, question, value)
@@ -378,7 +378,7 @@ def _has_steps(run: RunRecord, question: Question) -> bool:
     return has_dominating_runs(run) or announced_run(run) is not None or _has_batches(run)
 
 
-def _has_indirect_answer(run: RunRecord, question: Question) -> bool:
+def has_indirect_answer(run: RunRecord, question: Question) -> bool:
     """Return True if other runs may give a smaller bound."""
     return run.indirect and (_has_group_lemma(run, question) or _has_steps(run, question))
 

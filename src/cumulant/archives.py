@@ -32,15 +32,29 @@ from cumulant.notation import parse
 from cumulant.output import sync_folder, write_output
 from cumulant.plotting.sheet import picture
 
-GUARANTEE, CLAIM, STATEMENT, VERSIONS, AGAIN, CONTENTS = (
-    "guarantee.json",
-    "claim.json",
-    "statement.txt",
-    "versions.json",
-    "again.sh",
-    "contents.json",
-)
+# Names of the files in an archive; convention: archives of earlier releases have them too.
+
+GUARANTEE = "guarantee.json"
+"""The guarantee with its plan, from which it is proved again."""
+
+CLAIM = "claim.json"
+"""The verdict about a claim; only where one was given."""
+
+STATEMENT = "statement.txt"
+"""The guarantee in words, for a reader without the package."""
+
+VERSIONS = "versions.json"
+"""The versions of the packages that computed it."""
+
+PROOF_SCRIPT = "again.sh"
+"""The commands that prove it again."""
+
+CONTENTS = "contents.json"
+"""The SHA-256 of every other file, so that a change is seen; written last."""
+
 _PACKAGES = ("cumulant", "numpy", "scipy", "python-flint")
+"""Packages whose versions are stored: those that compute (convention)."""
+
 _PICTURED = "1e-8"
 """The delta of a picture, where an epsilon was given."""
 
@@ -117,7 +131,7 @@ def archive(
                 write_output(part / CLAIM, judged.to_json() + "\n")
             write_output(part / STATEMENT, _statement(found, judged))
             write_output(part / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
-            write_output(part / AGAIN, _proof_script(found, method, judged))
+            write_output(part / PROOF_SCRIPT, _proof_script(found, method, judged))
             if plot:
                 given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
                 picture(described, given, "all", part / "plot.png")
@@ -181,7 +195,9 @@ def verified(folder: str | Path) -> Verified:
     if judged is not None and judged[1] is False:
         changed.add(CLAIM)
     claim = None if judged is None else judged[0]
-    expected = {STATEMENT: _statement(found, claim), AGAIN: _proof_script(found, found.method, claim)} if ours else {}
+    expected = (
+        {STATEMENT: _statement(found, claim), PROOF_SCRIPT: _proof_script(found, found.method, claim)} if ours else {}
+    )
     changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
     other = "" if ours else str(release)
     return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other, claim)
@@ -216,16 +232,16 @@ def describe_claim(claim: Check) -> list[str]:
 
 def describe_result(found: Verified) -> list[str]:
     """Describe the result of opening an archive in sentences."""
-    told = list(statement.confirmation(found.guarantee.proof, found.check, found.lower))
+    sentences = list(statement.confirmation(found.guarantee.proof, found.check, found.lower))
     if found.changed:
-        told.insert(0, f"CHANGED since it was written, or missing: {', '.join(found.changed)}.")
+        sentences.insert(0, f"CHANGED since it was written, or missing: {', '.join(found.changed)}.")
     else:
-        told.insert(0, "Every file is as it was written.")
+        sentences.insert(0, "Every file is as it was written.")
     if found.release:
-        told.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
+        sentences.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
     if found.claim is not None:
-        told[:0] = describe_claim(found.claim)
-    return told
+        sentences[:0] = describe_claim(found.claim)
+    return sentences
 
 
 def _text(file: Path) -> str:

@@ -27,15 +27,15 @@ def guarantee(plan: Plan) -> str:
     """
     question, value = plan.question, plan.answer.value
     number = f"<b>{question.found} = {rounded_up(value)}</b> at {question.asked} = {escape(str(question.value))}"
-    told = [text.interval(plan), text.doubled(plan.run), text.what_ran(plan.run), text.proof(plan)]
+    sentences = [text.interval(plan), text.doubled(plan.run), text.what_ran(plan.run), text.proof(plan)]
     if not text.says_something(plan):
-        told = [text.headline(plan), text.what_ran(plan.run)]
+        sentences = [text.headline(plan), text.what_ran(plan.run)]
     listed = "".join(f"<li>{escape(each)}</li>" for each in text.assumptions(plan.run))
     return (
         f"<div {BOX_STYLE}><div style='font-size:1.15em'>{number}</div>"
         f"<div style='opacity:0.8'>{escape(text.relation(plan.run))}; {escape(plan.answer.rigour)}</div>"
         f"{interval_bar(plan.lower, value, question.found)}"
-        + "".join(f"<div>{escape(each)}</div>" for each in told if each)
+        + "".join(f"<div>{escape(each)}</div>" for each in sentences if each)
         + f"<details><summary>What is assumed</summary><ul>{listed}</ul></details></div>"
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -285,8 +285,6 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[
     ends = found["lower"], found["witness"], found["lower_rigour"]
     order = None if answer.exact else answer.order
     # what each part contributes follows from the run and the order: it is computed again and not believed
-    terms = tuple(
-        replace(term(part, answer.bound, order), round=told.round)
-        for part, told in zip(run.parts, evidence["terms"], strict=True)
-    )
+    stored = zip(run.parts, evidence["terms"], strict=True)
+    terms = tuple(term(part, answer.bound, order, each.round) for part, each in stored)
     return Plan(run, question.at(given), answer, terms, *ends, release=str(state["cumulant"]))

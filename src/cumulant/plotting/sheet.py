@@ -184,14 +184,14 @@ def _mark(axes: Any, chart: Chart, x: float, y: float) -> Area:
     """Mark the point that was asked about, and return the rectangle of its label."""
     axes.axvline(x, color="#606060", linewidth=0.8, linestyle=(0, (1, 2)))
     axes.plot([x], [y], "o", color="#101010", markersize=4, label="_marked", zorder=4)
-    told = chart.mark_text or f"ε = {rounded_up(y)}"
+    label = chart.mark_text or f"ε = {rounded_up(y)}"
     across, up = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))
     falls = _falls(chart)
     left = across > 0.7 or falls
     # There is room on the left below a falling curve and above a rising one.
     side, below = (-1 if left else 1), (-1 if up > 0.15 and (falls or not left) else 1)
     axes.annotate(
-        told,
+        label,
         (x, y),
         xytext=(9 * side, 14 * below),
         textcoords="offset points",
@@ -202,8 +202,8 @@ def _mark(axes: Any, chart: Chart, x: float, y: float) -> Area:
         gid="marked",
         zorder=6,
     )
-    middle = across + side * (0.03 + CHARACTER * len(told) / 2)
-    return label_area(middle, up + below * LINE, told)
+    middle = across + side * (0.03 + CHARACTER * len(label) / 2)
+    return label_area(middle, up + below * LINE, label)
 
 
 def _falls(chart: Chart) -> bool:

@@ -194,8 +194,8 @@ class Scheme(ABC):
         """
         name = row(bound).name
         if name not in self.bounds:
-            told = f"{name} is not a theorem about {self.called} samples"
-            raise HypothesisError(f"{told}; use one of {', '.join(self.bounds)}")
+            known = ", ".join(self.bounds)
+            raise HypothesisError(f"{name} is not a theorem about {self.called} samples; use one of {known}")
         return name
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:

@@ -121,11 +121,11 @@ def explore(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee, its sentences, and the same question in Python and in the shell."""
     found = _at_delta(request)
     plan = found.proof
-    told = [text.headline(plan)]
+    sentences = [text.headline(plan)]
     if text.says_something(plan):
         reach = attacks.in_brief(plan.run, "0.01", found.method, found.epsilon, found.delta)
         caught, advantage = reach
-        told = [
+        sentences = [
             text.headline(plan),
             text.interval(plan),
             next(text.attacker(plan.run, caught, advantage)),
@@ -142,7 +142,7 @@ def explore(request: Mapping[str, Any]) -> dict[str, Any]:
         },
         "protects": text.protected(plan.run),
         "careful": text.doubled(plan.run),
-        "said": [each for each in told if each],
+        "said": [each for each in sentences if each],
         "assumptions": text.assumptions(plan.run),
         "statement": found.explain(),
         "python": f"import cumulant as cm\n\nrun = cm.parse({found.run!r})\nprint(run.guarantee(delta='{given}').explain())\n",

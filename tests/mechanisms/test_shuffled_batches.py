@@ -171,3 +171,14 @@ def test_a_group_may_be_in_several_batches() -> None:
         needed = sum(max(float(one[key]) - grown * float(two[key]), 0.0) for key in one)
         assert needed <= run.delta(epsilon=epsilon) * (1 + 1e-12)
     assert run.epsilon(delta=0) == pytest.approx(2 * math.log(3), rel=1e-12)
+
+
+@pytest.mark.parametrize("where", AROUND)
+def test_a_pass_without_its_batches_says_how_to_get_a_lower_end(where: str) -> None:
+    hints = [part.source.lower_end_hint() for part in AROUND[where].record().parts]
+    assert any("ShuffledBatches(batch=, records=)" in hint for hint in hints)
+
+
+@pytest.mark.parametrize("run", [NOISE @ cm.ShuffledBatches(batches=4), NOISE @ cm.Group(size=2), NOISE * 3])
+def test_other_runs_have_no_such_hint(run: cm.Expression) -> None:
+    assert [part.source.lower_end_hint() for part in run.record().parts] == [""]

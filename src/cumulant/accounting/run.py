@@ -52,6 +52,9 @@ class Described(Protocol):
     def assumption(self) -> str:
         """Say what must be true of it, and no theorem can know; empty if there is nothing."""
 
+    def lower_end_hint(self) -> str:
+        """Say how to describe it so that a lower end is known; empty if nothing more can be said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Component:

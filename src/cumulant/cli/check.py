@@ -171,16 +171,18 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
         card.add("Shown by", found.witness.partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
-        card.add("Next", _next_step(found))
+        card.add("Next", _next_step(found, run))
     answer.describe_run(card, run)
     return card
 
 
-def _next_step(found: Check) -> str:
+def _next_step(found: Check, run: RunRecord) -> str:
+    """Return what may settle a claim that is open."""
     if found.rigour == "estimated":
         return "describe the mechanism exactly: a Python function can only be sampled, which proves nothing"
-    if found.lower is None and "ShuffledBatches()" in found.run:
-        return "for DataLoader(shuffle=True) name the batches, ShuffledBatches(batch=, records=): false there is false here"
+    for part in run.parts if found.lower is None else ():
+        if hint := part.source.lower_end_hint():
+            return hint
     if found.lower is None:
         return "ask the authors for more noise or a larger epsilon: no lower end is known, so nothing refutes the claim"
     return "ask again with a smaller --accuracy, such as 1e-4"

@@ -320,6 +320,10 @@ class Mechanism(Declared, Expression):
         """Say what must be true of it, and no theorem can know; empty if there is nothing."""
         return ""
 
+    def lower_end_hint(self) -> str:
+        """Say how to describe it so that a lower end is known; empty if nothing more can be said."""
+        return ""
+
     @property
     def data_independent(self) -> bool:
         """Return True if its output does not depend on the data."""
@@ -449,6 +453,9 @@ class Wrapper(Mechanism):
     @property
     def sized(self) -> bool:
         return self.inner.sized
+
+    def lower_end_hint(self) -> str:
+        return next((said for mechanism in self.inner.terms if (said := mechanism.lower_end_hint())), "")
 
     def _nested_sensitivity(self) -> bool:
         """Return True if a statement about anything inside rests on a sensitivity."""

@@ -147,6 +147,10 @@ class Parallel(Mechanism):
         # a group may lie in several parts, so their number matters
         return frozenset(Counter(self.parts).items()), self.by, self.moved
 
+    def lower_end_hint(self) -> str:
+        hints = (mechanism.lower_end_hint() for part in self.parts for mechanism in part.terms)
+        return next(filter(None, hints), "")
+
     def assumption(self) -> str:
         return ASSUMED
 

@@ -35,6 +35,9 @@ GROUPED = (
     "the records of a group may be in several batches, and the theorem is about one record; write ShuffledBatches() without a "
     "number of batches, which counts every pass as one release"
 )
+SAY_BATCHES = (
+    "for DataLoader(shuffle=True) name the batches, ShuffledBatches(batch=, records=): false there is false here"
+)
 
 
 @known
@@ -185,6 +188,9 @@ class ShuffledPass(Wrapper):
 
     def assumption(self) -> str:
         return ASSUMED if self.scheme.cut() is None else PERMUTED
+
+    def lower_end_hint(self) -> str:
+        return SAY_BATCHES if self.scheme.cut() is None else ""
 
     def ungrouped(self) -> str:
         return "" if self.scheme.cut() is None else GROUPED

@@ -245,7 +245,9 @@ def in_brief(run: RunRecord, fpr: Number, method: Method, epsilon: float, delta:
             by_curve = distance >= 1  # else the loss distributions say more than a converted curve
         else:
             known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
-        found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
+        statements = known.pair
+        found = min(found, tradeoff.true_positive_rate([rate], *statements)[0])
+        largest = min(largest, tradeoff.advantage(*statements))
     if by_curve:
         found, largest = (
             min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),

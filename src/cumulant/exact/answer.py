@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.failure import Failure, Reason
@@ -224,12 +225,12 @@ def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, con
     best, accuracy = search.NOTHING, max(accuracy, ANSWER.finest_grid)
     for terms in rounds.upper():
         if best is search.NOTHING or not _proved_smaller(terms, query, best, accuracy):
-            best = max(best, _patient_grid_end(terms, query, accuracy, limits), key=lambda bound: bound.value)
+            best = max(best, _patient_grid_end(terms, query, accuracy, limits), key=attrgetter("value"))
     found = _grid_answer(best, _LATTICE, rounds)
     reference = rounds.cone_on_grid if cone else None
     if reference is not None:
         by_cone = _grid_answer(search.cone_end(reference, query, accuracy), _CONE, rounds)
-        found = min(found, by_cone, key=lambda one: one.value)
+        found = min(found, by_cone, key=attrgetter("value"))
     return found
 
 
@@ -309,7 +310,7 @@ def _best_witness(rounds: Rounds, query: Query, accuracy: float, prove: bool) ->
         found = _answer(0.0 if proved is None else proved.value, name, "proved")
         if proved is None or (proved.smoothed and not prove):
             on_grid = search.grid_end(terms, query, max(accuracy, ANSWER.finest_witness), upper=False)
-            found = max(found, _answer(on_grid.value, name, "bounded"), key=lambda each: each.value)
+            found = max(found, _answer(on_grid.value, name, "bounded"), key=attrgetter("value"))
         if found.value > (0.0 if best is None else best.value):  # a route that gave up has 0
             best = found
     return best
@@ -334,7 +335,7 @@ def _patient_grid_end(terms: Terms, query: Query, accuracy: float, limits: Limit
         else:
             found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
         if found.value < query.trivial:
-            return min(found, otherwise, key=lambda bound: bound.value)
+            return min(found, otherwise, key=attrgetter("value"))
     return otherwise
 
 
@@ -403,7 +404,7 @@ def _smallest_answer(fine: Answer, rough: tuple[ProvedEnd, bool] | None, in_floa
     Without this a caller who asks for more accuracy than a line affords could get a larger number than with less accuracy.
     """
     known = [each for each in (rough and _line_answer(*rough), _float_answer(in_floats)) if each is not None]
-    return min([fine, *known], key=lambda each: each.value)
+    return min([fine, *known], key=attrgetter("value"))
 
 
 def _line_answer(found: ProvedEnd, cone: bool) -> Answer:

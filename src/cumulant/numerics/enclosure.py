@@ -231,8 +231,12 @@ class Bounded:
             return Enclosure(values)
         if not isinstance(values, Iterable):
             return self.number(values)
-        parts = [self.number(value) for value in values]
-        return Enclosure(np.array([float(x.mid) for x in parts]), np.array([float(x.radius) for x in parts]))
+        mid, radius = [], []
+        for value in values:
+            one = self.number(value)
+            mid.append(float(one.mid))
+            radius.append(float(one.radius))
+        return Enclosure(np.array(mid), np.array(radius))
 
     def measured(self, values: Any) -> Enclosure:
         """A float whose error was measured and not proved: 2^-42 of itself."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def _best_of_grids(
         found = _before_giving_up(bounds(finer))
         if not found:
             return best
-        after = min([best, *found], key=_value) if upper else max([best, *found], key=_value)
+        after = (min if upper else max)([best, *found], key=attrgetter("value"))
         change, best = abs(after.value - best.value), after
         # the cost of a grid falls with the accuracy, so that what is left to gain is about that much
         if finer <= accuracy or change * GRID.finer <= accuracy * abs(after.value):
@@ -73,11 +74,6 @@ def _before_giving_up(bounds: Iterable[Bound]) -> list[Bound]:
             if not math.isnan(bound.value):
                 found.append(bound)
     return found
-
-
-def _value(bound: Bound) -> float:
-    """Return the value of a bound, to sort by."""
-    return bound.value
 
 
 def grid_end(terms: Terms, query: Query, accuracy: float, upper: bool) -> Bound:
@@ -120,6 +116,8 @@ def _single_round_epsilon(terms: Terms, log_delta: float, upper: bool) -> Bound 
 
     From above every epsilon whose delta is small enough will do, from below every one whose delta is too large.
     """
+    if len(terms) != 1 or terms[0][1] != 1:
+        return None
     delta, cut = math.exp(log_delta), log_delta - GRID.cut
 
     def enough(epsilon: float) -> bool | None:
@@ -343,8 +341,10 @@ def _compose_near(
     """
     rounds = sum(times for _, times in terms)
     kept = log_delta - math.log(rounds) - GRID.cut if cut is None else cut
-    spans = [step.span(kept) for step, _ in terms]
-    longest = max(high - low for low, high in spans)
+    longest = 0.0
+    for step, _ in terms:
+        low, high = step.span(kept)
+        longest = max(longest, high - low)
     least = longest / (2 * GRID.most_points if upper else GRID.most_cells)
     width = max(width, least) or 1.0
     if not 1e-300 < width < GRID.widest_step:

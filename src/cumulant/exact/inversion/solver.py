@@ -139,15 +139,15 @@ def upper_end(
         winner, by_cone = _theorem_b_is_smaller(profile, None, query, effort), None
     if winner is None and not effort.wants_proof:
         return None
-    found: list[tuple[ProvedEnd, bool]] = []
+    best: tuple[ProvedEnd, bool] | None = None
     for which in (True, False) if winner is None else (winner, not winner):
-        if winner is not None and which != winner and (found or not effort.wants_proof):
+        if winner is not None and which != winner and (best is not None or not effort.wants_proof):
             break
         listed = profile if not which else [] if by_cone is None else [by_cone]
         most = _largest_direction(listed, query, accuracy, effort)
-        if most is not None:
-            found.append((most, which))
-    return min(found, key=lambda each: each[0].value, default=None)
+        if most is not None and (best is None or most.value < best[0].value):
+            best = most, which
+    return best
 
 
 def lower_end(

@@ -215,11 +215,27 @@ def test_who_does_not_say_the_distance_of_an_absent_record_is_refused(mechanism:
         mechanism @ poisson("0.1")
 
 
+def test_integer_vectors_of_sensitivity_1_move_one_coordinate() -> None:
+    """Two unit vectors, the same, opposite or orthogonal, on the plane's own masses; opposite ones need all of it."""
+    sigma, rate, epsilon = 1.3, 0.4, 0.3
+    claimed = (cm.DiscreteGaussian(sigma=sigma, relation=ADDED) @ poisson(rate)).delta(epsilon)
+    x = np.arange(-20, 21)
+    laws = {c: np.exp(-((x - c) ** 2) / (2 * sigma**2)) for c in (-1, 0, 1)}
+    laws = {c: law / law.sum() for c, law in laws.items()}
+    absent = np.outer(laws[0], laws[0])
+    found = []
+    for u, w in (((1, 0), (-1, 0)), ((1, 0), (0, 1)), ((1, 0), (0, -1)), ((1, 0), (0, 0))):
+        p, q = ((1 - rate) * absent + rate * np.outer(laws[a], laws[b]) for a, b in (u, w))
+        found.append(float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
+    assert max(found) == found[0] == pytest.approx(claimed, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "mechanism",
     [
         cm.PureDP(1),
-        cm.DiscreteGaussian(sigma=2, relation=ADDED),
+        cm.DiscreteGaussian(sigma=2, sensitivity=2, relation=ADDED),
+        cm.Skellam(variance=20, sensitivity=2, relation=ADDED),
         cm.GaussianMixture(sigma=1, shifts=[0, 1], weights=["1/2", "1/2"]),
         cm.Gaussian(sigma=1, relation=ADDED) * 2,
     ],

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cumulant.accounting.numbers import percent
 from cumulant.cli import app
 from cumulant.cli import ledger_tables as tables
 from cumulant.ledger.account import Account
@@ -128,6 +129,36 @@ def test_how_many_more_fit(shell: Shell) -> None:
     assert "rolled back" in shell("verify", "a", "--head", head[:12], code=4)
 
 
+def test_a_printed_receipt_is_a_receipt(shell: Shell) -> None:
+    """The sentence of a spend, or its last word, on a line of its own; it does not say which account it is about."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    said = shell("spend", "a", STEP)
+    Path("printed").write_text(f"{said}{said.split()[-1]}\n", encoding="utf-8")
+    assert shell.json("verify", "a", "--receipts", "printed")["sound"] is True
+    assert "does not name its account; give NAME" in shell("verify", "--receipts", "printed", code=2)
+    Path("forged").write_text(f"{said.strip()[:-4]}0000\n", encoding="utf-8")
+    assert "rolled back" in shell("verify", "a", "--receipts", "forged", code=4)
+    Path("short").write_text(f"{said.strip()[:-1]}\n", encoding="utf-8")
+    assert "is not a receipt" in shell("verify", "a", "--receipts", "short", code=2)
+
+
+def test_what_a_sound_ledger_does_not_show_is_said(shell: Shell) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    cut = "Newest entries that were cut off are only seen with --head or --receipts."
+    assert cut in shell("verify", "a")
+    assert cut not in shell("verify", "a", "--head", shell("head", "a").strip())
+
+
+def test_the_history_shows_the_part_of_each_charge(shell: Shell) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("spend", "a", STEP)
+    used = Ledger(shell.url).account("a").status().used
+    opened, charged = shell("history", "a").splitlines()[1:]
+    assert f"  {percent(used)}  {STEP} (" in charged
+    assert "%" not in opened
+    assert f"{percent(used)}, as its rule counts; at 100 % nothing more fits" in shell("status", "a")
+
+
 def test_bars_on_a_terminal(shell: Shell) -> None:
     from cumulant import Ledger
     from cumulant.cli import ledger_tables
@@ -135,7 +166,7 @@ def test_bars_on_a_terminal(shell: Shell) -> None:
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6", "--mode", "gaussian")
     shell("spend", "a", f"{STEP} * 70")
     lines = dict(ledger_tables._lines(Ledger(shell.url).account("a").status(), bars=True))
-    assert lines["used"] == "█" * 10 + "░" * 10 + " 50 %"
+    assert lines["used"] == "█" * 10 + "░" * 10 + " 50 %; at 100 % nothing more fits"
     assert "so far" not in lines  # no odometer is proved for a sum of squared shifts
 
 
@@ -383,7 +414,8 @@ def test_a_history_is_printed_as_it_is_read(show: Any, long: Account, monkeypatc
     peaks = []
     for times in (1, 2):
         tracemalloc.start()
-        show(read(times), times * 2501)
+        parts = (long._writer.policy(long.name)[1].rule.used,) if show is tables.history else ()
+        show(read(times), times * 2501, *parts)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert sink.lines >= 3 * 2500

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +39,7 @@ RELATION_NAMES = ("replace-one", "add-remove", "replace-special")
 """Names of cumulant.relation.Relation for --help."""
 
 SHORT_HASH = 20
-"""Hexadecimal digits of a hash on a printed receipt: 80 bits, which `verify --head` accepts (convention)."""
+"""Hexadecimal digits of a hash on a printed receipt: 80 bits, which `verify --head` and `--receipts` accept (convention)."""
 
 Url = Annotated[
     str, typer.Argument(metavar="LEDGER", help="A file such as budget.db, or postgresql://…", show_default=False)
@@ -561,6 +563,8 @@ def history(
 ) -> None:
     """Show the entries of an account, in order.
 
+    The part of an entry is what it would use of the budget alone. Parts need not add up.
+
     \b
     Examples:
       cumulant ledger history budget.db patients --last 20
@@ -570,7 +574,11 @@ def history(
 
     account = account_of(url, name, keys)
     entries, count = account.history(start, last, since), account.head().seq + 1 - start
-    (tables.history_json if as_json else tables.history)(entries, count if last is None else min(count, last))
+    shown = count if last is None else min(count, last)
+    if as_json:
+        tables.history_json(entries, shown)
+    else:
+        tables.history(entries, shown, account._writer.policy(account.name)[1].rule.used)
 
 
 @app.command()
@@ -578,7 +586,8 @@ def verify(
     url: Url,
     name: SomeName = None,
     receipts: Annotated[
-        Path | None, typer.Option(help="Receipts: a file with one on each line, or a directory of such files.")
+        Path | None,
+        typer.Option(help="A file or a directory with a receipt on each line: JSON, or as printed if NAME is given."),
     ] = None,
     head: Annotated[str | None, typer.Option(help="SEQ:HASH of an entry that must be there; needs NAME.")] = None,
     recompute: Annotated[bool, typer.Option("--recompute", help="Prove every charge again from the notation.")] = False,
@@ -600,23 +609,42 @@ def verify(
     from cumulant.cli import ledger_tables as tables
     from cumulant.ledger.entry import Receipt
 
-    known = [] if receipts is None else tables.receipts(receipts)
     if head is not None:
         seq, _, digest = head.partition(":")
         if name is None or not (seq.isascii() and seq.isdigit()) or len(seq) > _LONGEST_NUMBER or not digest:
             raise InputError(f"--head {head} must be SEQ:HASH, of one account that is named")
     ledger = open_ledger(url, keys)
-    if name is not None:
-        ledger.account(name)
-    if head is not None and name is not None:
-        known.append(Receipt(name, int(seq), _whole_hash(ledger.account(name), int(seq), digest), "", ""))
+    account = None if name is None else ledger.account(name)
+    known = [] if receipts is None else tables.receipts(receipts, partial(_read_receipt, account))
+    if head is not None and account is not None:
+        whole = _whole_hash(account, int(seq), digest)
+        known.append(Receipt(account.name, int(seq), whole, "", ""))
     verdict = ledger.verify([name] if name else [], known, recompute, strangers)
     if as_json:
         tables.echo_json(tables.verdict(verdict))
     else:
         typer.echo(f"The ledger is {verdict}.", err=not verdict)
+        if verdict and not known:
+            typer.echo("Newest entries that were cut off are only seen with --head or --receipts.")
     if not verdict:
         raise typer.Exit(ExitCode.BROKEN)
+
+
+def _read_receipt(account: Account | None, line: str) -> Receipt:
+    """Read a receipt in JSON, or as a command printed it; the latter is about `account`, and InputError without it."""
+    from cumulant.ledger.entry import Receipt
+
+    printed = re.fullmatch(
+        rf"(?:.*\bReceipt )?(\d{{1,{_LONGEST_NUMBER}}}):([0-9a-f]{{{SHORT_HASH},64}})", line, re.ASCII
+    )
+    if printed is None:
+        return Receipt.from_json(line)
+    if account is None:
+        raise InputError(
+            f"receipt {printed[1]}:{printed[2][:SHORT_HASH]} does not name its account; give NAME, or keep what --json prints"
+        )
+    seq = int(printed[1])
+    return Receipt(account.name, seq, _whole_hash(account, seq, printed[2]), "", "")
 
 
 def _whole_hash(account: Account, seq: int, digest: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import typer
 from cumulant.accounting.numbers import percent, rounded_up
 from cumulant.cli.failures import reason
 from cumulant.errors import InputError
+from cumulant.filters.amounts import Amounts
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.entry import Entry, Receipt
@@ -23,6 +25,8 @@ from cumulant.progress import step_progress
 
 _BAR = 20
 """Characters of the bar that shows how much is used."""
+_MOST_PARTS = 256
+"""Parts of charges that are remembered: most entries repeat a few runs, and memory stays flat (convention)."""
 _EVERY = 1000
 """Entries between two movements of the bar."""
 
@@ -53,14 +57,14 @@ def verdict(found: Verdict) -> dict[str, Any]:
     return asdict(found)
 
 
-def receipts(place: Path) -> list[Receipt]:
+def receipts(place: Path, read: Callable[[str], Receipt]) -> list[Receipt]:
     """Read the receipts in a file, one on each line, or in all files of a directory."""
     try:
         files = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else [place]
         lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{place} cannot be read: {reason(error)}") from error
-    return [Receipt.from_json(line) for line in lines]
+    return [read(line.strip()) for line in lines]
 
 
 def status(accounts: Iterable[Status]) -> None:
@@ -97,9 +101,9 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
         )
     if bars:
         filled = math.ceil(found.used * _BAR)
-        yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}"
+        yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}; at 100 % nothing more fits"
     else:
-        yield "used", f"{percent(found.used)} of what its rule counts"
+        yield "used", f"{percent(found.used)}, as its rule counts; at 100 % nothing more fits"
     for held in found.holds:
         yield f"held, entry {held['seq']}", f"{held['run']} by {held['actor']}, {held['time']}"
     for team, share in found.teams.items():
@@ -112,16 +116,25 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     yield "head", found.head
 
 
-def history(entries: Iterable[Entry], count: int) -> None:
-    """Print one line for each of about so many entries, as they are read."""
-    typer.echo(f"{'entry':>7}  {'kind':<7}  {'when':<19}  {'who':<12}  what (key)")
+def history(entries: Iterable[Entry], count: int, used: Callable[[Amounts], float]) -> None:
+    """Print one line for each of about so many entries, as they are read.
+
+    `used` gives the part of the budget that a charge would use alone.
+    """
+
+    @lru_cache(maxsize=_MOST_PARTS)
+    def part(charge: tuple[str, ...]) -> str:
+        return percent(used(Amounts.read(list(charge)))) if charge else ""
+
+    typer.echo(f"{'entry':>7}  {'kind':<7}  {'when':<19}  {'who':<12}  {'part':>7}  what (key)")
     for entry in _with_progress(entries, count):
         content = entry.content()
         what = str(content.get("run") or content.get("team") or content.get("reason") or "")
         if entry.hold is not None:
             what = f"{what} (hold {entry.hold})".strip()
         when, who = str(content.get("time")).removesuffix("+00:00"), str(content.get("actor"))
-        line = f"{entry.seq:>7}  {entry.kind:<7}  {when:<19}  {who:<12}  {what} ({entry.key})"
+        alone = part(tuple(content.get("charge") or ()))
+        line = f"{entry.seq:>7}  {entry.kind:<7}  {when:<19}  {who:<12}  {alone:>7}  {what} ({entry.key})"
         sys.stdout.write(f"{''.join(each if each.isprintable() else '?' for each in line)}\n")
 
 

@@ -15,11 +15,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-import torch
-from opacus.accountants import register_accountant
-from opacus.data_loader import dtype_safe, shape_safe, wrap_collate_with_empty
-from opacus.optimizers import DPOptimizer
-from torch.utils.data import DataLoader, default_collate
+try:
+    import torch
+    from opacus.accountants import register_accountant
+    from opacus.data_loader import dtype_safe, shape_safe, wrap_collate_with_empty
+    from opacus.optimizers import DPOptimizer
+    from torch.utils.data import DataLoader, default_collate
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "cumulant.integrations.opacus needs torch and Opacus: pip install 'cumulant[opacus]'", name=missing.name
+    ) from None
 
 from cumulant.calibrate import calibrate
 from cumulant.domains import POSITIVE, Number

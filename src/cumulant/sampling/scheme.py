@@ -195,7 +195,10 @@ class Scheme(ABC):
         name = row(bound).name
         if name not in self.bounds:
             known = ", ".join(self.bounds)
-            raise HypothesisError(f"{name} is not a theorem about {self.called} samples; use one of {known}")
+            raise HypothesisError(
+                f"{name} is not a theorem about {self.called} samples; use one of {known}, or leave method and bound away for "
+                "the best of them"
+            )
         return name
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:

@@ -234,6 +234,7 @@ SHARED_BY_PAIRS = {
     "laplace_replacement",  # the same sample, of Laplace noise
     "near_gaussian",  # the pair of discrete Gaussian noise, or a Gaussian pair above it
     "pair",  # what may be asked of a pair
+    "product",  # a few rounds of finite pairs as one
     "public_choice",  # a mixture of other pairs
     "selection",  # the best of several runs of another pair
     "shuffle",  # reports of another pair in random order

@@ -218,7 +218,7 @@ def test_who_does_not_say_the_distance_of_an_absent_record_is_refused(mechanism:
 def test_integer_vectors_of_sensitivity_1_move_one_coordinate() -> None:
     """Two unit vectors, the same, opposite or orthogonal, on the plane's own masses; opposite ones need all of it."""
     sigma, rate, epsilon = 1.3, 0.4, 0.3
-    claimed = (cm.DiscreteGaussian(sigma=sigma, relation=ADDED) @ poisson(rate)).delta(epsilon)
+    claimed = (cm.DiscreteGaussian(sigma=sigma, relation=ADDED) @ poisson("0.4")).delta(epsilon)
     x = np.arange(-20, 21)
     laws = {c: np.exp(-((x - c) ** 2) / (2 * sigma**2)) for c in (-1, 0, 1)}
     laws = {c: law / law.sum() for c, law in laws.items()}

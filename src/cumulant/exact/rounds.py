@@ -279,7 +279,10 @@ class Rounds:
     @cached_property
     def _product(self) -> Pair | None:
         """Return the product of all rounds; None if there are many, or one is sampled, named or adaptive."""
-        if not self.parts or not all(one.whole and not one.named for one, _ in self.parts) or self.adaptive:
+        for one, _ in self.parts:
+            if one.named or not one.whole:
+                return None
+        if not self.parts or self.adaptive:
             return None
         from cumulant.losses.atom_transform import PointTransform
         from cumulant.pairs.product import MOST_ROUNDS, product_pair

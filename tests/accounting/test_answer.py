@@ -7,6 +7,7 @@ import pickle
 from fractions import Fraction
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import cumulant as cm
@@ -391,3 +392,40 @@ def test_deltas_that_no_float_holds_are_not_asked_of_divergences(monkeypatch: py
     assert asked == []
     assert cm.Laplace(scale="1.01").delta([1, 2])[1] == 0
     assert sum(asked) >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "delta"),
+    [
+        # in decimals the sums of integer noise had a range of no outputs
+        ("DiscreteGaussian(sigma=61.54, dimension=1) @ WithoutReplacement(sample=46, population=48) * 1000", "1e-6"),
+        ('DiscreteGaussian(sigma=1, dimension=1, relation="add-remove") @ Poisson(rate=0.2226) * 10000000', "0.2"),
+    ],
+)
+def test_integer_noise_is_verified_in_decimals(text: str, delta: str) -> None:
+    assert cm.parse(text).guarantee(delta=delta, method="rdp").verify()
+
+
+def test_losses_that_no_grid_holds_are_certain_in_each_direction() -> None:
+    run = cm.parse('GaussianDP(mu=2.5, relation="add-remove") @ Group(size=2) * 1000000000')
+    assert [run.privacy_loss(way).hockey_stick(1) for way in ("remove", "add")] == [1.0, 1.0]
+
+
+def test_the_group_of_a_surrogate_is_asked_for_its_divergences_too() -> None:
+    """The pair of unsampled noise is no neighbours' own, so that it does not beat the divergences of the sample."""
+    run = cm.parse(
+        "MatrixMechanism(bands=[1, 0.5], steps=12, sigma=19.85) @ CyclicPoisson(cycle=2, rate=0.1052) @ Group(size=12)"
+    )
+    for delta in ("0.2", "1e-3"):
+        best, divergence = (run.epsilon(delta, method=method) for method in ("best", "rdp"))
+        assert best <= divergence  # 1.984 and 5.928 where 0 and 0.6564 are enough
+        assert np.array_equal(run.epsilon([delta, "0.9"]) <= divergence, [True, True])
+
+
+@pytest.mark.parametrize(
+    "text", ["ZeroConcentrated(rho=1.375e-7, xi=1.095e-7) @ Group(size=6)", "PureDP(0.1) @ Group(size=3)"]
+)
+def test_counts_of_a_group_are_as_small_as_each_alone(text: str) -> None:
+    run = cm.parse(text)
+    together = run.epsilon_over([1, 2, 10], delta="1e-9")
+    assert together == pytest.approx([(run * times).epsilon("1e-9") for times in (1, 2, 10)], rel=1e-9)

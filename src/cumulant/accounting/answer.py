@@ -71,7 +71,7 @@ def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Flo
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
         return found.value
-    rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
+    rest = [each for each, settled in zip(value, _beaten(run, rounds, question, found), strict=True) if not settled]
     best = found.least(
         value, rest, lambda: array_answers.least_epsilons(run.curve(question.row), rest, question.formula)
     )
@@ -104,7 +104,7 @@ def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Float
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
         return found.value
-    rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
+    rest = [each for each, settled in zip(value, _beaten(run, rounds, question, found), strict=True) if not settled]
     best = found.least(value, rest, lambda: array_answers.least_deltas(run.curve(question.row), rest, question.formula))
     by_curve = rounds is None or bool((best < found.value).any())  # as one question alone
     return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if by_curve else 1.0)
@@ -180,7 +180,9 @@ def _each_by_losses(rounds: Rounds, question: Question, values: Sequence[Exact])
         return two_sided.upper_ends(rounds, asked, float(question.accuracy), question.cone)
 
 
-def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _beaten(
+    run: RunRecord, rounds: Rounds | None, question: Question, found: _Exact
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return True for questions to which Rényi divergences have nothing to add.
 
     Not even those of explicit neighbours, by floats, are as small.
@@ -188,7 +190,7 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
     """
     nothing = np.zeros(found.value.size, dtype=bool)
-    if rounds is None or question.method != "best":
+    if rounds is None or question.method != "best" or run.surrogate:  # whose neighbours bound nothing from below
         return nothing
     if rounds.attained:
         if question.asked == "epsilon" and found.value.size > 1:
@@ -335,7 +337,11 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
     """Return the answer about the run as it is written."""
     rounds, failure = rounds_of(run) if question.two_sided and _proper(question) else (None, None)
     exact = None if rounds is None else by_losses(rounds, question)
-    if rounds is not None and exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
+    if (
+        rounds is not None
+        and exact is not None
+        and (question.method == "exact" or _settled(run, rounds, question, exact))
+    ):
         return exact
     least = math.inf if exact is None else exact.value
     found = _by_curve(run, question, least)
@@ -401,16 +407,16 @@ def _by_group_lemma(run: RunRecord, question: Question) -> Answer | None:
     return group_epsilon(*alone, question, answer)
 
 
-def _settled(rounds: Rounds, question: Question, exact: Answer) -> bool:
+def _settled(run: RunRecord, rounds: Rounds, question: Question, exact: Answer) -> bool:
     """Return True if Rényi divergences have nothing to add to this answer."""
-    if question.method != "best":
+    if question.method != "best" or run.surrogate:
         return False
     if rounds.attained:
         given = rounded_down(question.value)
         return _attained(rounds, *((exact.value, given) if question.asked == "delta" else (given, exact.value)))
     order = math.nan if exact.order is None else exact.order
     numbers = (exact.value, order, 1.0, rounded_down(question.value))
-    return bool(_beaten(rounds, question, _Exact(*map(np.atleast_1d, numbers)))[0])
+    return bool(_beaten(run, rounds, question, _Exact(*map(np.atleast_1d, numbers)))[0])
 
 
 def _proper(question: Question) -> bool:
@@ -550,13 +556,13 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
         rows(question.method, None, None)  # says which methods answer this
     counts = [domains.times(k) for k in domains.listed("times", times)]
     question = question.at(domains.DELTA.check("delta", delta))
-    if _has_steps(run, question):
+    if has_indirect_answer(run, question):
         return np.array([answer(run.repeated(k), question).value for k in counts])
     if not (question.two_sided and _proper(question)):
         return array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
     found = _over(run, counts, question)
     unknown = ~np.isfinite(found.value)
-    rest = unknown if question.method == "exact" else ~_beaten(rounds_of(run)[0], question, found)
+    rest = unknown if question.method == "exact" else ~_beaten(run, rounds_of(run)[0], question, found)
     if not rest.any():
         return found.value
     asked = [k for k, open_ in zip(counts, rest, strict=True) if open_]

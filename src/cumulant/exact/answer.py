@@ -246,7 +246,7 @@ def directed_end(rounds: Rounds, direction: int, query: Query, accuracy: float) 
             return 0.0
     grid = max(accuracy, ANSWER.finest_grid)
     found = [_patient_grid_end(terms, query, grid).value for terms in _directed_terms(rounds, direction)]
-    return min(max(found), query.trivial)
+    return min(max(found, default=query.trivial), query.trivial)
 
 
 def directed_largest(rounds: Rounds, direction: int) -> float:
@@ -254,7 +254,7 @@ def directed_largest(rounds: Rounds, direction: int) -> float:
 
     Returns +inf if the loss is unbounded or may be infinite.
     """
-    return max(_largest(terms) for terms in _directed_terms(rounds, direction))
+    return max((_largest(terms) for terms in _directed_terms(rounds, direction)), default=math.inf)
 
 
 def _largest(terms: Terms) -> float:

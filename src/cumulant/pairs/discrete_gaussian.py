@@ -123,7 +123,7 @@ class DiscreteGaussianCurve(Curve):
         On None joint convexity answers.
         """
         m, v, top = self.shift, float(min(self.variance, WIDEST_VARIANCE)), float(lam.max())
-        digits = on.precision() * math.log(2) + 10 if on.exact else SETTINGS.tail_digits
+        digits = max(on.precision() * math.log(2) + 10 if on.exact else 0.0, SETTINGS.tail_digits)
         if self.variance >= WIDEST_VARIANCE or not top < SETTINGS.most_outputs:
             return None
         # the sum is at least about the variance of w, and the one output that is likeliest under the tilted law

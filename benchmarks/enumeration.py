@@ -250,7 +250,7 @@ def sampled(inner: Expression, scheme: Any, tiny: Tiny) -> Release:
     """Every sample with its probability; what runs ignores the order of its sample."""
     below = tiny.for_relation(scheme.takes)
     if type(scheme).__name__ == "RandomAllocation":
-        return allocated([release(inner, below) for _ in range(int(scheme.length))])
+        return allocated([release(inner, below) for _ in range(int(scheme.steps))])
     one, needed = release(inner, below), records(inner)
 
     def law(data: Data) -> Law:

@@ -36,11 +36,11 @@ def test_data_sets_that_are_known_to_need_less_are_left_out() -> None:
 def test_data_sets_that_one_round_says_nothing_about_are_left_out() -> None:
     """Rounds on samples that know other data sets cannot be composed with them; without a sample any data sets will do."""
     (own,) = (each for each in FIXED.witnesses(GAUSSIAN) if each.name == PAIR)
-    strange = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN), (Neighbours("others", own.step),)))
+    strange = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN), (Neighbours("others", own.step),)))
     assert names((strange, 1)) == ["others"]
     assert names((strange, 1), one(GAUSSIAN, FIXED)) == []
     assert names((strange, 1), one(GAUSSIAN, WHOLE)) == ["others"]
-    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
+    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
     assert names((silent, 1), one(GAUSSIAN, WHOLE)) == []
     assert names((silent, 1), one(GAUSSIAN, FIXED)) == []
 
@@ -55,14 +55,14 @@ def test_each_direction_is_one_composition() -> None:
 
 
 def test_directions_that_do_not_match_are_not_composed() -> None:
-    step = (POISSON.steps(GAUSSIAN) or ())[0]
+    step = (POISSON.steps_of(GAUSSIAN) or ())[0]
     three = Round(GAUSSIAN, StatedSteps((step, step, step)))
     assert Rounds(((three, 1), one(GAUSSIAN, WHOLE))).aligned
     assert not Rounds(((three, 1), one(GAUSSIAN, POISSON))).aligned
 
 
 def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
-    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
+    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
     assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).bound_name("line") == "poisson"
     assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).bound_name("line") == "profile"
     assert Rounds((one(GAUSSIAN, WHOLE),)).bound_name("line") == "profile"
@@ -71,7 +71,7 @@ def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
 
 
 def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
-    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
+    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
     assert Rounds(((silent, 1),)).single() is None
     assert Rounds(((silent, 1),)).rare_closed_forms() is None
     assert Rounds(((silent, 1),)).theorem_b is None
@@ -87,7 +87,7 @@ def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
 def test_theorem_b_takes_other_rounds_by_the_pair_that_dominates_them() -> None:
     mixed = Rounds((one(GAUSSIAN, FIXED), one(LOPSIDED, FIXED)))
     assert mixed.theorem_b is not None
-    assert [step for step, _ in mixed.theorem_b.terms][1] == (FIXED.steps(LOPSIDED) or ())[0]
+    assert [step for step, _ in mixed.theorem_b.terms][1] == (FIXED.steps_of(LOPSIDED) or ())[0]
     assert mixed.cone_on_grid is None  # grids bound the losses beyond their ends for Gaussian pairs only
     assert Rounds((one(GAUSSIAN, FIXED),)).cone_on_grid is not None
     assert Rounds((one(LOPSIDED, FIXED), one(GAUSSIAN, WHOLE))).theorem_b is None  # no Gaussian on a sample
@@ -96,5 +96,5 @@ def test_theorem_b_takes_other_rounds_by_the_pair_that_dominates_them() -> None:
     assert (
         Rounds((one(GAUSSIAN, FIXED), one(leaking, FIXED))).theorem_b is None
     )  # an infinite loss, an unbounded function
-    two = Round(LOPSIDED, StatedSteps((FIXED.steps(LOPSIDED) or ()) * 2))
+    two = Round(LOPSIDED, StatedSteps((FIXED.steps_of(LOPSIDED) or ()) * 2))
     assert Rounds((one(GAUSSIAN, FIXED), (two, 1))).theorem_b is None

@@ -325,7 +325,7 @@ def test_classes_are_those_of_the_dense_gram_matrix(bins: int, steps: int, bands
     for pieces in cm.BallsInBins(bins=bins).above(factor):
         *common, rest = pieces
         assert isinstance(rest.scheme, cm.RandomAllocation)
-        listed.add((float(sum(each.square for each in common)), float(rest.square), int(rest.scheme.length)))
+        listed.add((float(sum(each.square for each in common)), float(rest.square), int(rest.scheme.steps)))
     assert listed
     assert listed <= allowed
     # each number of classes that is left out has a larger product, or as large a one and fewer bins

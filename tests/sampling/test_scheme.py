@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ class Block(Scheme):
 class Grouped(Block):
     """A block that tells the lattice what a run on it is made of, and nothing from below."""
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         step = pair.above(Fraction(1), "symmetric")
         return None if step is None else (step,)
 
@@ -201,7 +201,7 @@ def test_a_scheme_without_a_rate_is_explained_and_verified(base: cm.Mechanism) -
 
 def test_what_a_scheme_does_not_say_is_not_claimed() -> None:
     silent, pair = Block(), GaussianPair(Fraction(1))
-    assert (silent.steps(pair), list(silent.witnesses(pair))) == (None, [])
+    assert (silent.steps_of(pair), list(silent.witnesses(pair))) == (None, [])
     assert (silent.share(), silent.cone(pair), silent.of(silent), silent.unknowns({})) == (None, None, None, {})
     assert (silent.numbers(), silent.sizes(), silent.gridded) == ({}, (None, None), False)
     with pytest.raises(cm.HypothesisError, match="Lemma 3 is not a theorem"):
@@ -242,14 +242,14 @@ def test_steps_and_witnesses_of_the_schemes_of_the_library() -> None:
     lopsided = DiscretePair((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 5), Fraction(4, 5)))
     for pair, triples in ((GaussianPair(Fraction(1)), True), (LaplacePair(Fraction(1)), True), (lopsided, False)):
         fixed, poisson = cm.WithoutReplacement(rate=rate), cm.Poisson(rate=rate)
-        assert [step.direction for step in fixed.steps(pair) or ()] == ["symmetric"]  # type: ignore[attr-defined]
-        assert [step.direction for step in poisson.steps(pair) or ()] == ["remove", "add"]  # type: ignore[attr-defined]
+        assert [step.direction for step in fixed.steps_of(pair) or ()] == ["symmetric"]  # type: ignore[attr-defined]
+        assert [step.direction for step in poisson.steps_of(pair) or ()] == ["remove", "add"]  # type: ignore[attr-defined]
         first, second, third, *corners = fixed.witnesses(pair)
         assert (first.covered, second.covered, third.covered) == (False, pair.symmetric, not triples)
         assert [corner.covered for corner in corners] == [pair.corners(rate) is None] * 2
         assert [each.name for each in poisson.witnesses(pair)] == [first.name, second.name]
         for scheme in (cm.WithoutReplacement(rate=1), cm.Poisson(rate=1)):
-            assert len(scheme.steps(pair) or ()) == 1
+            assert len(scheme.steps_of(pair) or ()) == 1
     assert cm.WithoutReplacement(rate=rate).cone(GaussianPair(Fraction(1))) == rate
     assert cm.WithoutReplacement(rate=rate).cone(GaussianPair(Fraction(1), "")) is None
     assert cm.Poisson(rate=rate).cone(GaussianPair(Fraction(1))) is None
@@ -389,3 +389,27 @@ def test_a_sample_that_displaces_says_what_to_do() -> None:
     assert "WithoutReplacement" in str(told.value)
     with pytest.raises(cm.HypothesisError, match="not a theorem about WithoutReplacement samples"):
         (cm.Gaussian(sigma=1) @ scheme).rdp(2, bound="theorem9")
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        cm.Poisson(rate="1/4"),
+        cm.WithoutReplacement(rate="1/4"),
+        cm.WithReplacement(sample=2, population=9),
+        cm.TruncatedPoisson(rate="1/4", limit=3, population=9),
+        cm.RandomAllocation(steps=7, picks=2),
+        cm.ShuffledBatches(batch=2, records=9, drop_last=True),
+        cm.BallsInBins(bins=3),
+        cm.CyclicPoisson(cycle=2, rate="1/4"),
+        cm.FixedOrder(every=3),
+        cm.MinSep(separation=3, most=2),
+    ],
+    ids=str,
+)
+def test_a_scheme_shows_its_parameters_by_their_names(scheme: Any) -> None:
+    """`RandomAllocation(steps=7).steps` is 7: what is written can be asked for."""
+    shown = scheme.numbers()
+    assert shown
+    for name, value in shown.items():
+        assert getattr(scheme, name) == value

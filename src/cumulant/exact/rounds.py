@@ -49,10 +49,10 @@ class Sampling(Protocol):
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         """Return the pair and the share of the closed form."""
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps that bound the round from above."""
 
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+    def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
         """Return the transforms of the steps."""
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
@@ -81,11 +81,11 @@ class StatedSteps:
         """Return the pair without a closed form."""
         return pair, None
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the stated steps."""
         return self.stated
 
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+    def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
         """Return None: the line is not asked."""
         return None
 
@@ -123,12 +123,12 @@ class Round:
     @cached_property
     def steps(self) -> tuple[Step, ...] | None:
         """Return the steps that bound it from above, one per direction; None if no grid holds them."""
-        return self.scheme.steps(self.base)
+        return self.scheme.steps_of(self.base)
 
     @cached_property
     def transforms(self) -> tuple[Transform, ...] | None:
         """Return the transforms of the steps; None if the line may not be asked."""
-        return self.scheme.transforms(self.base)
+        return self.scheme.transforms_of(self.base)
 
     @cached_property
     def witnesses(self) -> tuple[Neighbours, ...]:

@@ -29,7 +29,7 @@ class FixedOrder(Participation):
     """
 
     epochs: Exact | None
-    gap: Exact | None
+    every: Exact | None
 
     assumed: ClassVar[str] = (
         "each record takes part in at most one step of every epoch, always at the same place, and all others keep their steps "
@@ -41,14 +41,14 @@ class FixedOrder(Participation):
         if (epochs is None) == (every is None):
             raise InputError("FixedOrder takes epochs=… or every=…, one of them: FixedOrder(epochs=10)")
         object.__setattr__(self, "epochs", None if epochs is None else COUNT.check("epochs", epochs))
-        object.__setattr__(self, "gap", None if every is None else COUNT.check("every", every))
+        object.__setattr__(self, "every", None if every is None else COUNT.check("every", every))
 
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"every": COUNT}
 
     def numbers(self) -> Mapping[str, Fraction]:
-        return {"epochs": self.epochs} if self.epochs is not None else {"every": self.gap or Exact(1)}
+        return {"epochs": self.epochs} if self.epochs is not None else {"every": self.every or Exact(1)}
 
     def check(self, factor: Factor) -> None:
         if self.epochs is not None and factor.steps % int(self.epochs):
@@ -58,10 +58,12 @@ class FixedOrder(Participation):
             )
 
     def square(self, factor: Factor) -> Range:
-        return factor.every(factor.steps // int(self.epochs) if self.epochs is not None else int(self.gap or 1))
+        return factor.every(factor.steps // int(self.epochs) if self.epochs is not None else int(self.every or 1))
 
     def __str__(self) -> str:
         said = (
-            f"epochs={self.epochs.notation}" if self.epochs is not None else f"every={(self.gap or Exact(1)).notation}"
+            f"epochs={self.epochs.notation}"
+            if self.epochs is not None
+            else f"every={(self.every or Exact(1)).notation}"
         )
         return f"FixedOrder({said})"

@@ -45,7 +45,7 @@ class RandomAllocation(Scheme):
     Gaussian(sigma=1) @ RandomAllocation(steps=3, upper_bound=1) * 4
     """
 
-    length: Exact
+    steps: Exact
     picks: Exact
     surrogate: bool  # type: ignore[misc]
 
@@ -59,7 +59,7 @@ class RandomAllocation(Scheme):
         surrogate = Switch("the epoch only bounds what ran").check("upper_bound", upper_bound)
         if some > many:
             raise InputError(f"picks={some} must be at most steps={many}: a record is in different steps of the epoch")
-        object.__setattr__(self, "length", many)
+        object.__setattr__(self, "steps", many)
         object.__setattr__(self, "picks", some)
         object.__setattr__(self, "surrogate", surrogate)
 
@@ -91,12 +91,12 @@ class RandomAllocation(Scheme):
     @property
     def averaged(self) -> Fraction:
         """Return k^2/t for k of t steps: the sum of all steps moves k times as far, and has the noise of t steps."""
-        return Fraction(self.picks**2) / self.length
+        return Fraction(self.picks**2) / self.steps
 
     @property
     def blocks(self) -> tuple[tuple[RandomAllocation, int], ...]:
         """Return the blocks of an epoch with several picks, each with one pick; () where a block would be one step."""
-        if self.picks == 1 or 2 * self.picks > self.length:
+        if self.picks == 1 or 2 * self.picks > self.steps:
             return ()
         return tuple((RandomAllocation(size, upper_bound=1), times) for size, times in self._blocks())
 
@@ -106,7 +106,7 @@ class RandomAllocation(Scheme):
 
         More steps are more private, and epochs share these.
         """
-        fewer = 1 << (int(self.length) - 1).bit_length() - 1
+        fewer = 1 << (int(self.steps) - 1).bit_length() - 1
         return RandomAllocation(fewer) if self.picks == 1 and fewer > 1 else None
 
     @classmethod
@@ -115,11 +115,11 @@ class RandomAllocation(Scheme):
         return {"steps": replace(COUNT, low=Fraction(Exact(others.get("picks", 1)))), **most}
 
     def numbers(self) -> Mapping[str, Fraction]:
-        return {"steps": self.length, "picks": self.picks}
+        return {"steps": self.steps, "picks": self.picks}
 
     def said(self, ran: str, times: int) -> str:
         epochs = "one whole epoch" if times == 1 else f"each of {times:,} whole epochs"
-        return f"{ran} runs in all {int(self.length):,} steps of {epochs}, records allocated afresh by {self}"
+        return f"{ran} runs in all {int(self.steps):,} steps of {epochs}, records allocated afresh by {self}"
 
     def around(self, inner: Any) -> Any:
         """Split k picks of t = k b + r steps into blocks with one pick each, unless all types of outputs can be counted.
@@ -127,11 +127,11 @@ class RandomAllocation(Scheme):
         A random partition of the steps gives r blocks of b + 1 and k - r of b.
         """
         if (
-            self.picks == 1 < self.length or inner.relation is Relation.REPLACE_ONE
+            self.picks == 1 < self.steps or inner.relation is Relation.REPLACE_ONE
         ):  # which is refused, whatever the steps
             return None
-        if self.picks == self.length:
-            return inner * int(self.length)
+        if self.picks == self.steps:
+            return inner * int(self.steps)
         if [*inner.terms.values()] == [1] and self._counts_types(next(iter(inner.terms)).pair()):
             return None
         parts = [inner @ RandomAllocation(size, upper_bound=1) * times for size, times in self._blocks()]
@@ -139,34 +139,34 @@ class RandomAllocation(Scheme):
 
     def _blocks(self) -> list[tuple[int, int]]:
         """Return sizes of blocks with one pick each, and how many blocks have that size."""
-        short, longer = divmod(int(self.length), int(self.picks))
+        short, longer = divmod(int(self.steps), int(self.picks))
         return [(size, times) for size, times in ((short + 1, longer), (short, int(self.picks) - longer)) if times]
 
     def _counts_types(self, pair: Pair | None) -> bool:
         """Return True if the types of all outputs of an epoch with several picks are few enough to be counted."""
         loss = None if pair is None else pair.loss()
-        return loss is not None and type_work(loss, int(self.length), int(self.picks)) <= MOST_WORK
+        return loss is not None and type_work(loss, int(self.steps), int(self.picks)) <= MOST_WORK
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
         if self.picks > 1:
             return compose(
                 [(RandomAllocation(size).curve(base, pair, bound, subject), times) for size, times in self._blocks()]
             )
-        return proved(self.bounds, self.theorem(bound), base("best"), pair, Fraction(1) / self.length, subject)
+        return proved(self.bounds, self.theorem(bound), base("best"), pair, Fraction(1) / self.steps, subject)
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps with the record removed and with the record added in the whole run.
 
         The record is there in one of the data sets.
         """
-        loss, count, picks = pair.loss(), int(self.length), int(self.picks)
+        loss, count, picks = pair.loss(), int(self.steps), int(self.picks)
         if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count)):
             return None
         return Allocated(loss, count, "remove", picks), Allocated(loss, count, "add", picks)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         """Data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
-        loss, count, picks = None if self.surrogate else attained_loss(pair), int(self.length), int(self.picks)
+        loss, count, picks = None if self.surrogate else attained_loss(pair), int(self.steps), int(self.picks)
         if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count, upper=False)):
             return
         for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
@@ -179,11 +179,11 @@ class RandomAllocation(Scheme):
         return hash((RandomAllocation, *self._key()))
 
     def _key(self) -> tuple[Exact, Exact, bool]:
-        return self.length, self.picks, self.surrogate
+        return self.steps, self.picks, self.surrogate
 
     def __str__(self) -> str:
         picks = "" if self.picks == 1 else f", picks={self.picks.notation}"
-        return f"RandomAllocation(steps={self.length.notation}{picks}{', upper_bound=1' if self.surrogate else ''})"
+        return f"RandomAllocation(steps={self.steps.notation}{picks}{', upper_bound=1' if self.surrogate else ''})"
 
     def __repr__(self) -> str:
         return str(self)

@@ -199,14 +199,14 @@ class Sized(Rated):
         Returns None if no pair is known.
         """
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         found = self.drawn(pair)
         if found is None:
             return None
         mixed, rate, directions = found
         return mixed.unsampled() if rate == 1 else _in_each(mixed.above, rate, directions)
 
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+    def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
         found = self.drawn(pair)
         return None if found is None else _in_each(found[0].transform, found[1], found[2])
 

@@ -232,9 +232,9 @@ class Scheme(ABC):
     @property
     def gridded(self) -> bool:
         """Return True if the scheme states anything about loss distributions."""
-        return type(self).steps is not Scheme.steps
+        return type(self).steps_of is not Scheme.steps_of
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps that a sample makes of a dominating pair.
 
         The larger of their compositions bounds the run.
@@ -244,7 +244,7 @@ class Scheme(ABC):
         """
         return None
 
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+    def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
         """Return the transforms of the steps, one for each; None if the line cannot be used."""
         return None
 

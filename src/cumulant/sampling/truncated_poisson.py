@@ -105,7 +105,7 @@ class TruncatedPoisson(Scheme):
         announced = self._public_choice(pair)
         return (pair, None) if announced is None else (announced, Fraction(1))
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         announced = self._public_choice(pair)
         return None if announced is None else announced.unsampled()
 

@@ -129,7 +129,7 @@ class WithReplacement(Scheme):
         announced = self._public_choice(pair, _GRID_TAIL)
         return (pair, None) if announced is None else (announced, Fraction(1))
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+    def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         announced = self._public_choice(pair, _GRID_TAIL)
         return None if announced is None else announced.unsampled()
 

@@ -158,3 +158,25 @@ def test_relations_and_text() -> None:
 def test_bad_input(call: Any, said: str) -> None:
     with pytest.raises(cm.InputError, match=said):
         call(cm.PartitionSelection)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_envelope_over_all_numbers_of_users_has_no_lower_end(times: int) -> None:
+    """A user of n others has one of their steps, the envelope the worst at every epsilon; check must not refute by it."""
+    run = cm.PartitionSelection(1, "0.3") * times
+    assert run.guarantee(epsilon=1).lower is None
+    assert run.check(epsilon=1, delta="0.6" if times == 2 else "0.29999").verdict != "false"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.PartitionSelection.laplace(scale=2, threshold=2),
+        cm.PartitionSelection.gaussian(sigma=2, threshold=10, partitions=3),
+    ],
+    ids=str,
+)
+def test_noise_and_a_threshold_have_no_lower_end(run: cm.Expression) -> None:
+    """An old key has the noise and a new one the leak, never both."""
+    assert run.guarantee(epsilon=0).lower is None
+    assert cm.parse(str(run)) == run

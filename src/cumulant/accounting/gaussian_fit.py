@@ -25,6 +25,7 @@ from cumulant.accounting.numbers import rounded_down as shown_down
 from cumulant.accounting.numbers import rounded_up as shown_up
 from cumulant.accounting.numbers import stated
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, Question
+from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.serialization import plain
 from cumulant.accounting.weaker_run import announced_run
@@ -138,7 +139,8 @@ def gaussian_fit(run: RunRecord, slack: Number) -> GaussianFit:
     if _only_gaussian(run):
         places = [0.0, strict * strict / 2]
         lower = _lower(run, part, places)
-        fit = None if run.surrogate else 0.0
+        rounds = rounds_of(run)[0]
+        fit = 0.0 if rounds is not None and rounds.attained and not run.surrogate else None
         return GaussianFit(strict, lower, stated(part), fit, 0.0, _rigour(run, "proved"), run.relation)
     grid = Grid.of(run, part)
     mu = strict if grid is None else min(grid.mu(), strict)

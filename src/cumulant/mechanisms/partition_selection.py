@@ -63,7 +63,9 @@ class PartitionSelection(Mechanism):
     def _validate(self) -> None:
         from cumulant.pairs.polygon import PolygonPair, convex_corners
 
-        object.__setattr__(self, "polygon", PolygonPair(*convex_corners(*_profile(self.loss, self.failure))))
+        # the envelope over all numbers of users, which no two neighbours have
+        corners = convex_corners(*_profile(self.loss, self.failure))
+        object.__setattr__(self, "polygon", PolygonPair(*corners, attained=False))
 
     @classmethod
     def truncated_geometric(cls, epsilon: Number, delta: Number) -> PartitionSelection:
@@ -82,7 +84,7 @@ class PartitionSelection(Mechanism):
         with BALLS.at(_BITS):
             leak = at_least(((-(BALLS.number(limit - 1) / BALLS.number(b))).exp() / 2).upper())
         noise = MECHANISMS["Laplace"](scale=b, relation=Relation.ADD_REMOVE)  # type: ignore[call-arg]
-        return noise + MECHANISMS["ApproximateDP"](0, _decimal(leak))  # type: ignore[call-arg]
+        return noise + cls(0, _decimal(leak))
 
     @classmethod
     def gaussian(cls, sigma: Number, threshold: Number, partitions: int = 1) -> Expression:
@@ -99,7 +101,7 @@ class PartitionSelection(Mechanism):
             tail = (BALLS.number(limit - 1) / (BALLS.number(s) * BALLS.number(2).sqrt())).erfc() / 2
             leak = at_least((1 - (1 - tail) ** int(many)).upper())
         noise = MECHANISMS["Gaussian"](sigma=s, squared_sensitivity=many, relation=Relation.ADD_REMOVE)  # type: ignore[call-arg]
-        return noise + MECHANISMS["ApproximateDP"](0, _decimal(leak))  # type: ignore[call-arg]
+        return noise + cls(0, _decimal(leak))
 
     @staticmethod
     def threshold_for(

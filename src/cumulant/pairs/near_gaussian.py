@@ -17,7 +17,7 @@ DISCRETE_LOSS = Fraction(1, 8)
 """Variance that discrete Gaussian noise lacks; derived in Theorem S, any number above 1/pi^2 at large variances."""
 
 SKELLAM_LOSS = Fraction(6, 5)
-"""Variance that Skellam noise lacks; derived in Theorem S: 1/2 + 0.52 + 1/8, rounded up."""
+"""Variance that Skellam noise lacks; derived in Theorem S: 1/2 + 0.53 + 1/8, rounded up."""
 
 LEAST_DISCRETE_VARIANCE = 1
 """Least variance parameter of discrete Gaussian noise for Theorem S; its hypothesis."""

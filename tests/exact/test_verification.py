@@ -30,7 +30,7 @@ SILENT = {
     "losses on a lattice": cm.UnaryEncoding(p="0.6", q="0.4") @ W(rate=0.1) * 50,
     "many losses on a lattice": cm.PureDP("0.01") * 2000,
     "leaking": cm.ApproximateDP("0.1", "1e-8") @ W(rate=0.1) * 40,
-    "masses": cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.2", "0.6"]) * 7,
+    "masses": cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.2", "0.6"]) * 17,  # more than a product takes
 }
 QUESTIONS: list[dict[str, Any]] = [{"delta": "1e-6"}, {"delta": "0.01"}, {"epsilon": "0.3"}, {"epsilon": "1"}]
 

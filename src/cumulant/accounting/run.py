@@ -167,9 +167,10 @@ class RunRecord:
     @property
     def surrogate(self) -> bool:
         """True if some part is a surrogate, so that nothing is known from below."""
-        if len(self.parts) > 1 and len(self.groups) > 1:
-            return True
-        return any(part.surrogate for part in self.nested())
+        found = len(self.parts) > 1 and len(self.groups) > 1
+        for part in self.parts:
+            found = found or part.surrogate or (part.inner is not None and part.inner.surrogate)
+        return found
 
     @property
     def written(self) -> bool:

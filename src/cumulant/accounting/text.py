@@ -53,7 +53,7 @@ WAYS = {
 RIGOUR = {
     "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
     "bounded": "float64 with every analytic error term added, moved outward by far more than its rounding",
-    "estimated": "the number rests on a Python function that can only be sampled, so nothing is proved",
+    "estimated": "the number rests on a Python function that can only be evaluated in floats, so nothing is proved",
 }
 """What each level of rigour means."""
 
@@ -201,7 +201,7 @@ def support(plan: Plan) -> Iterator[str]:
     yield proof(plan)
     yield f"{note[:1].upper()}{note[1:]}." if note else ""
     if plan.answer.rigour == "estimated":
-        yield "Estimated, not proved: the run contains a Python function that can only be sampled."
+        yield "Estimated, not proved: the run contains a Python function that can only be evaluated in floats."
     yield assumed(plan.run)
 
 
@@ -420,7 +420,7 @@ def verdict(
     else:
         yield f"Open: {claim} is claimed; {proved}, {needed or 'and nothing is known from below'}."
         if rigour == "estimated":
-            yield "The number rests on a Python function that can only be sampled, so nothing is proved."
+            yield "The number rests on a Python function that can only be evaluated in floats, so nothing is proved."
         elif lower is None:
             yield "No lower end is known, so nothing refutes it."
         else:

@@ -179,7 +179,7 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
 def _next_step(found: Check, run: RunRecord) -> str:
     """Return what may settle a claim that is open."""
     if found.rigour == "estimated":
-        return "describe the mechanism exactly: a Python function can only be sampled, which proves nothing"
+        return "describe the mechanism exactly: a Python function can only be evaluated in floats, which proves nothing"
     for part in run.parts if found.lower is None else ():
         if hint := part.source.lower_end_hint():
             return hint

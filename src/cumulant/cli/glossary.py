@@ -35,7 +35,8 @@ GLOSSARY = {
     "epoch": "One pass over the data.",
     "epsilon": "The bound on how much one record changes the probability of any output: by a factor of at most "
     "e^epsilon.",
-    "estimated": "Rigour of an answer that rests on a Python function which can only be sampled. It is not a proof.",
+    "estimated": "Rigour of an answer that rests on a Python function which can only be evaluated in floats. It is not a "
+    "proof.",
     "false": "Verdict on a claim: explicit neighbouring data sets need a larger epsilon.",
     "false alarm": "A record that an attack calls a member and that was not used.",
     "filter": "A rule that decides before each release whether a budget still holds it, even if choices depend on "

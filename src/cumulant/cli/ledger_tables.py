@@ -99,11 +99,12 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
             "so far",
             f"epsilon {rounded_up(found.spent)} is spent; with what is held {rounded_up(found.with_held)}",
         )
+    limit = "of the planned runs that have run most" if found.mode == "planned" else "at 100 % nothing more fits"
     if bars:
         filled = math.ceil(found.used * _BAR)
-        yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}; at 100 % nothing more fits"
+        yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}; {limit}"
     else:
-        yield "used", f"{percent(found.used)}, as its rule counts; at 100 % nothing more fits"
+        yield "used", f"{percent(found.used)}, as its rule counts; {limit}"
     for held in found.holds:
         yield f"held, entry {held['seq']}", f"{held['run']} by {held['actor']}, {held['time']}"
     for team, share in found.teams.items():

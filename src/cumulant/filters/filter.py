@@ -162,8 +162,8 @@ def proved_curve(step: Step) -> Curve:
     """Return the curve of a step; HypothesisError if it is an estimate."""
     if step.curve.estimated:
         raise HypothesisError(
-            f"{step.source} rests on a Python function that can only be sampled, so its charge would be an estimate; "
-            "a budget takes proved charges only"
+            f"{step.source} rests on a Python function that can only be evaluated in floats, so its charge would be an "
+            "estimate; a budget takes proved charges only"
         )
     return step.curve
 

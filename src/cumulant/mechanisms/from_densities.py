@@ -34,6 +34,9 @@ def from_densities(
 
     The pair must dominate every neighbouring pair. `pure` is the largest |log p - log q|, if it is finite and known.
 
+    Guarantees are `estimated`, because functions are evaluated in floats at single points. For `proved` ones give `from_masses`
+    exact masses, or `from_rdp` a formula that runs in balls.
+
     >>> shifted = from_densities(lambda x: -abs(x - 1) / 2 - math.log(4), lambda x: -abs(x) / 2 - math.log(4))
     >>> abs(shifted.rdp(2) - 0.200303896173615962) < 1e-9
     True

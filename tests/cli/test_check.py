@@ -122,3 +122,15 @@ def test_what_proves_nothing_cannot_be_verified(tmp_path: Path, capsys: pytest.C
     file.write_text(cm.parse(PAPER).guarantee(delta="1e-8", method="naive").to_json())
     assert answer(["verify", str(file)]) == 1
     assert "only a bound at one order can be verified" in capsys.readouterr().err
+
+
+def test_a_verdict_is_no_guarantee(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A verdict has an epsilon too; the error names the command whose folder can be verified."""
+    loop = ["dpsgd", "--rate", "1%", "--steps", "5", "--noise-multiplier", "4", "--delta", "1e-5", "--claim", "1"]
+    for command in (["check", PAPER, "--epsilon", "1.74", "--delta", "1e-8"], loop):
+        assert answer([*command, "--json"]) == 0
+        file = tmp_path / "verdict.json"
+        file.write_text(capsys.readouterr().out)
+        assert answer(["verify", str(file)]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "this is a verdict, not a guarantee; use cumulant archive --claim" in said

@@ -218,7 +218,7 @@ def test_the_rate_of_stock_opacus(capsys: pytest.CaptureFixture[str]) -> None:
         (["--rate", "0", "--steps", "5", "--noise-multiplier", "1", "--delta", "1e-5"], "draws no record"),
         (
             ["--rate", "1%", "--steps", "5", "--noise-multiplier", "1", "--delta", "1e-5", "--sampling", "shuffled"],
-            "--rate is about Poisson samples",
+            "--rate is for Poisson samples; leave --rate away for shuffled",
         ),
         (["--from-opacus", "state.json", "--steps", "5", "--delta", "1e-5"], "give only --delta beside it"),
         (["--from-opacus", "nowhere.json", "--delta", "1e-5"], "cannot be read"),

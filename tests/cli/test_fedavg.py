@@ -111,15 +111,23 @@ def test_a_claim_about_clients_is_judged_for_every_way_to_sample_them(capsys: py
     """Samples of fixed size need at least 10.28, Poisson samples 1.327: 2.5 lies between."""
     plan = ["fedavg", "--clients", "10000", "--clients-per-round", "100", "--rounds", "500", "--noise-multiplier", "1"]
     plan += ["--delta", "1e-5", "--claim", "2.5"]
-    assert answer([*plan, "--quiet"]) == 1
+    assert answer([*plan, "--quiet"]) == 4
     assert capsys.readouterr().out == "poisson holds\nfixed-size false\n"
     assert answer([*plan, "--sampling", "poisson", "--quiet"]) == 0
     assert capsys.readouterr().out == "holds\n"
-    assert answer([*plan, "--json"]) == 1
-    assert [row["verdict"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["holds", "false"]
-    assert answer(plan) == 1
+    assert answer([*plan, "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], [row["verdict"] for row in found["rows"]]) == ("depends", ["holds", "false"])
+    assert answer(plan) == 4
     said = " ".join(capsys.readouterr().out.split())
-    assert "false for 1, holds for 1 ways to form groups of clients" in said
+    assert "? depends on how groups of clients were formed: false for 1, holds for 1 " in said
+    assert "Protects one client added or removed poisson holds" in said
+    assert "Protects one client replaced by another fixed-size false" in said
+    assert "Loop 100 of 10,000 clients" in said
+    assert "not below" not in said
+    for words in (["--sampling", "poisson"], []):
+        assert answer([*plan[:-2], "--delta", "1e-4", *words]) == 0
+        assert "Careful ▸ delta is not below 1 / clients" in " ".join(capsys.readouterr().out.split())
     assert "fixed-size false: at least 10.2" in said
     without = [word for word in plan if word not in ("--noise-multiplier", "1")]
     assert answer([*without, "--epsilon", "2"]) == 2

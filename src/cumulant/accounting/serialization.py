@@ -107,6 +107,10 @@ def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
         state = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"this is not a guarantee ({error}); give the text of to_json()") from error
+    if isinstance(state, dict) and "format" not in state and ("verdict" in state or "claim" in state):
+        raise InputError(
+            "this is a verdict, not a guarantee; use cumulant archive --claim to keep one that can be verified"
+        )
     if not isinstance(state, dict) or "epsilon" not in state:
         raise InputError("this is not a guarantee: it has no epsilon; give the text of to_json()")
     if state.get("format") not in (1, FORMAT):

@@ -14,7 +14,7 @@ import typer
 from cumulant.cli.card import Card, columns_of_output, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
-from cumulant.cli.loop_card import LoopRow, loops_card
+from cumulant.cli.loop_card import LoopRow, large_delta, loops_card
 from cumulant.cli.options import Explain, Json
 from cumulant.cli.statement import FORMS, print_claim, print_statement, read_words, warn_missing
 from cumulant.errors import InputError
@@ -41,6 +41,9 @@ OPACUS_RATE = "opacus"
 """The value of --rate that means the rate of stock Opacus: 1 / len(loader), as a float32."""
 
 MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
+
+FIXED = "all parameters were fixed in advance"
+"""What to check about every loop."""
 
 DOUBLED = (
     "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "
@@ -114,6 +117,9 @@ def dpsgd(
 
     Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
 
+    With --claim every way to form batches gets a verdict. Exit codes are then 0 all hold, 1 all are false, 4 open.
+    Rows that differ are open: the verdict depends on how batches were formed.
+
     \b
     Examples:
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5
@@ -166,7 +172,8 @@ def dpsgd(
         )
     if rate is not None:
         if sampling not in (None, "poisson") or bands is not None:
-            raise InputError("--rate is about Poisson samples; leave --sampling and --noise-bands away")
+            other = "--noise-bands" if bands is not None else sampling
+            raise InputError(f"--rate is for Poisson samples; leave --rate away for {other}")
         sampling = "poisson"
     worded = bool(given) or setting is not None or deployment is not None
     _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
@@ -186,7 +193,9 @@ def dpsgd(
             )
         loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
         claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
-        return print_claim(loops, claim, claimed, asked, described, as_json, quiet, _about_opacus(loops, rate))
+        careful = [*large_delta(asked, records, "records"), *_about_opacus(loops, rate)]
+        checked = [loops[0].loop.checked, FIXED]
+        return print_claim(loops, claim, claimed, asked, described, as_json, quiet, careful, checked=checked)
     rows = []
     for name in [sampling] if sampling else known:
         sgd = replace(plan, sampling=name, noise_bands=bands)
@@ -201,7 +210,13 @@ def dpsgd(
     if as_json:
         typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch) for sgd, g in rows]}))
         return _code(rows)
-    print_card(_run_card(*rows[0], epsilon) if sampling else _rows_card(rows, epsilon, asked, noise_multiplier))
+    careful = large_delta(asked, records, "records")
+    if sampling:
+        print_card(_run_card(*rows[0], epsilon, careful))
+    else:
+        print_card(
+            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_steps(plan))])
+        )
     if explain:
         _print_explanation(rows)
     for sgd, _ in rows if per_epoch else ():
@@ -266,6 +281,17 @@ def _about_opacus(loops: list[NoisySGD], rate: str | None) -> list[str]:
     return []
 
 
+def _opacus_steps(plan: NoisySGD) -> list[str]:
+    """Return how many batches stock Opacus draws where it draws other ones than the loop says; else nothing."""
+    from cumulant.training.opacus_history import loader_length
+
+    if plan.records % plan.batch == 0:
+        return []
+    length = loader_length(plan.batch, plan.records)
+    steps = plan.total_steps if plan.epochs is None else math.ceil(plan_epochs(str(plan.epochs)) * length)
+    return [f"if Opacus drew {length:,} per epoch, {steps:,} steps: add --rate {OPACUS_RATE}"]
+
+
 def _noise_words(sgd: NoisySGD) -> str:
     """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing."""
     if sgd.noise_bands is None:
@@ -277,7 +303,7 @@ def _noise_words(sgd: NoisySGD) -> str:
     return f"over the clipping norm; JAX Privacy states it over the column norm: divide by {rounded_up(matrix.column_norm)}"
 
 
-def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
+def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None, careful: list[str]) -> Card:
     """Return the answer for one way to form batches."""
     from cumulant.cli import answer
 
@@ -288,20 +314,27 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
         )
     card.rows = [(label, value) for label, value in card.rows if label not in ("Check these", "More")]
     card.add("Noise", _noise_words(sgd))
+    card.add("Careful", careful)
     known = _known_order(sgd, found)
-    careful = [f"DataLoader(shuffle=True) has no secret order: ε = {known} (any-order)"] if known else []
-    card.add("Check these", [sgd.loop.checked, *careful, "all parameters were fixed in advance"])
+    order = [f"DataLoader(shuffle=True) has no secret order: ε = {known} (any-order)"] if known else []
+    card.add("Check these", [sgd.loop.checked, *order, FIXED])
     card.add("More", "--claim EPSILON  --statement text  --explain  --json")
     return card
 
 
-def _rows_card(rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delta: Exact, noise: str | None) -> Card:
-    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row."""
+def _rows_card(
+    rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delta: Exact, noise: str | None, careful: list[str]
+) -> Card:
+    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row.
+
+    A warning takes the place of further options, so that twelve lines suffice; --help has them.
+    """
     lines = [LoopRow.read(sgd, found, sgd.loop.brief, epsilon) for sgd, found in rows]
     card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
     card.add("Loop", _describe(rows[0][0], noise))
     card.add("Noise", _noise_words(rows[0][0]))
-    card.add("More", MORE)
+    card.add("Careful", careful)
+    card.add("More", "" if careful else MORE)
     return card
 
 

@@ -10,9 +10,9 @@ import typer
 
 from cumulant.cli.card import Card, print_card
 from cumulant.cli.completion import complete
-from cumulant.cli.loop_card import LoopRow, loops_card
+from cumulant.cli.loop_card import LoopRow, large_delta, loops_card
 from cumulant.cli.options import Json
-from cumulant.cli.statement import print_claim
+from cumulant.cli.statement import Drawn, print_claim
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 SAMPLING_NAMES = "poisson, fixed-size"
 """Names of training.fedavg.SAMPLINGS for the help, so that other commands need not load that package."""
 
-COHORTS = "groups of clients"
-"""What is sampled in every round."""
+COHORTS = Drawn("groups of clients", who="client")
 
 NOISE_NAMES = "gaussian, discrete-gaussian, skellam"
 """Names of training.fedavg.NOISES for the help."""
@@ -67,7 +66,8 @@ def fedavg(
 
     Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
 
-    With --claim every way to sample clients gets a verdict. Exit codes are then 0 holds, 1 false, 4 open.
+    With --claim every way to sample clients gets a verdict. Exit codes are then 0 all hold, 1 all are false,
+    4 open. Rows that differ are open: the verdict depends on how clients were sampled.
 
     \b
     Examples:
@@ -107,9 +107,10 @@ def fedavg(
         for name in names
     ]
     if claim is not None:
-        return print_claim(
-            plans, claim, EPSILON.check("claim", claim), asked, _loop(plans[0]), as_json, quiet, drawn=COHORTS
-        )
+        claimed, described = EPSILON.check("claim", claim), _loop(plans[0])
+        checked = [CHECKED[plans[0].sampling], *_also_checked(plans[0])]
+        careful = large_delta(asked, clients, "clients")
+        return print_claim(plans, claim, claimed, asked, described, as_json, quiet, careful, COHORTS, checked)
     rows = []
     for plan in plans:
         if epsilon is not None:
@@ -168,6 +169,7 @@ def _rows_card(rows: list[tuple[FedAvg, Guarantee]], epsilon: str | None, delta:
     plan = rows[0][0]
     card.add("Loop", _loop(plan, noise=epsilon is None))
     card.add("Run", str(plan.run) if len(rows) == 1 else "")
+    card.add("Careful", large_delta(delta, plan.clients, "clients"))
     card.add("Check yours", _also_checked(plan))
     card.add("More", "--sampling NAME  --epsilon EPSILON  --claim EPSILON  --json")
     return card

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cumulant.cli.card import Card
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cumulant.relation import Relation
     from cumulant.training.fedavg import FedAvg
     from cumulant.training.sgd import NoisySGD
+
+Row = TypeVar("Row")
 
 EPSILON_SIGN = "ε"
 NOISE_WORDS = "noise multiplier"
@@ -54,9 +56,7 @@ def loops_card(
     Numbers for different neighbours are different promises. They stand apart, in the headline as in the rows.
     """
     sign = EPSILON_SIGN if epsilon is None else NOISE_WORDS
-    groups: dict[Relation, list[LoopRow]] = {}
-    for row in sorted(rows, key=lambda row: row.relation.clipping or 0):
-        groups.setdefault(row.relation, []).append(row)
+    groups = group_by_relation(rows, lambda row: row.relation)
     ranges = [
         _range(group) + (f" ({relation.change})" if len(groups) > 1 else "") for relation, group in groups.items()
     ]
@@ -67,12 +67,34 @@ def loops_card(
     if all(math.isinf(row.value) for row in rows):
         card.verdict, card.tone = "no finite epsilon is known", "bad"
     for relation, group in groups.items():
-        apart = " (compare only these rows)" if len(groups) > 1 and len(group) > 1 else ""
-        card.add("Protects", relation.protected_for(1).replace("record", who) + apart)
+        card.add("Protects", protected_group(relation, who, len(groups) > 1 and len(group) > 1))
         for row in group:
             least = f" (at least {row.least})" if row.least else ""
             card.add(row.name, f"{sign.split()[0]} = {row.shown}{least}, {row.formed}")
     return card
+
+
+def group_by_relation(rows: Iterable[Row], relation: Callable[[Row], Relation]) -> dict[Relation, list[Row]]:
+    """Return the rows by their neighbours, the weaker promise first; rows of one group keep their order."""
+    groups: dict[Relation, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: relation(row).clipping or 0):
+        groups.setdefault(relation(row), []).append(row)
+    return groups
+
+
+def protected_group(relation: Relation, who: str = "record", apart: bool = False) -> str:
+    """Return whom the rows below protect; `apart` warns that other rows are different promises."""
+    return relation.protected_for(1).replace("record", who) + (" (compare only these rows)" if apart else "")
+
+
+def large_delta(delta: Exact, people: int | None, whose: str) -> list[str]:
+    """Return a warning for a delta that publishing one of them at random would satisfy; empty if their number is unknown.
+
+    >>> from cumulant.domains import Exact
+    >>> large_delta(Exact("1e-3"), 1000, "records"), large_delta(Exact("1e-5"), 1000, "records")
+    (['delta is not below 1 / records'], [])
+    """
+    return [f"delta is not below 1 / {whose}"] if people is not None and delta * people >= 1 else []
 
 
 def _range(rows: Sequence[LoopRow]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cumulant.accounting.choices import DEFAULT_SLACK
-from cumulant.cli.card import Card, print_card
+from cumulant.cli.card import Card, Tone, print_card
 from cumulant.cli.failures import ExitCode, reason
+from cumulant.cli.loop_card import group_by_relation, protected_group
 from cumulant.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,8 +26,22 @@ STRICT = ("card", "registry")
 """Forms that go to others as they are, so that nothing may be missing."""
 
 TODO = "TODO"
-BATCHES = "batches"
-"""What a training loop forms in every step."""
+DEPENDS = "depends"
+"""The verdict where rows differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Words for the samples of a loop, and for whom it protects."""
+
+    what: str
+    who: str = "record"
+
+
+BATCHES = Drawn("batches")
+
+MANY_ROWS = 5
+"""Rows of a claim that fill twelve lines, so that the loop, which the reader wrote, is left out (convention)."""
 
 CARD_WORDS = ("model", "task", "dataset")
 ONE_PERCENT = "0.01"
@@ -94,20 +109,24 @@ def print_claim(
     as_json: bool,
     quiet: bool,
     careful: Sequence[str] = (),
-    drawn: str = BATCHES,
+    drawn: Drawn = BATCHES,
+    checked: Sequence[str] = (),
 ) -> int:
     """Print the verdict on a claimed epsilon for every row, and return the exit code.
 
-    `claim` is the number as it was written, `loop` describes what ran, `careful` warns, and `drawn` names what is sampled.
+    `claim` is the number as it was written, `loop` describes what ran, `careful` warns, `drawn` names what is sampled, and
+    `checked` says what to check about a single row.
     """
     found, code = judge_claim(rows, claimed, delta, fitted=as_json)
     if as_json:
-        sys.stdout.write(json.dumps({"claim": float(claimed), "delta": float(delta), "rows": found}) + "\n")
+        verdict = verdict_of_rows([each["verdict"] for each in found])
+        fields = {"claim": float(claimed), "delta": float(delta), "verdict": verdict, "rows": found}
+        sys.stdout.write(json.dumps(fields) + "\n")
     elif quiet:
         for each in found:
             sys.stdout.write(f"{each['verdict']}\n" if len(found) == 1 else f"{each['sampling']} {each['verdict']}\n")
     else:
-        print_card(claim_card(found, claim, delta, loop, careful, drawn))
+        print_card(claim_card(found, claim, delta, loop, careful, drawn, checked))
     return code
 
 
@@ -135,9 +154,20 @@ def judge_claim(
                 "true_positive_rate": sgd.run.membership(ONE_PERCENT),
             }
         )
-    verdicts = [each["verdict"] for each in found]
-    code = ExitCode.NO if "false" in verdicts else ExitCode.OPEN if "open" in verdicts else ExitCode.OK
-    return found, code
+    return found, _CODES.get(verdict_of_rows([each["verdict"] for each in found]), ExitCode.OPEN)
+
+
+_CODES = {"holds": ExitCode.OK, "false": ExitCode.NO}
+"""Exit codes of verdicts that all rows share; everything else is open."""
+
+
+def verdict_of_rows(verdicts: Sequence[str]) -> str:
+    """Return the verdict that all rows share; "depends" where they differ, for then nobody knows which row ran.
+
+    >>> verdict_of_rows(["holds", "holds"]), verdict_of_rows(["false", "holds"])
+    ('holds', 'depends')
+    """
+    return verdicts[0] if len(set(verdicts)) == 1 else DEPENDS
 
 
 def claim_card(
@@ -146,46 +176,65 @@ def claim_card(
     delta: Exact,
     loop: str,
     careful: Sequence[str] = (),
-    drawn: str = BATCHES,
+    drawn: Drawn = BATCHES,
+    checked: Sequence[str] = (),
 ) -> Card:
-    """Return the verdict for every way to form batches, and what to ask the authors."""
-    from cumulant.accounting.numbers import percent, rounded_down, rounded_up
-    from cumulant.accounting.text import limits_attackers
+    """Return the verdict for every way to form batches, by the neighbours, and what to ask the authors."""
+    from cumulant.relation import Relation
 
     verdicts = [each["verdict"] for each in found]
     card = Card(f"Claim: ε = {claimed}   at δ = {delta}")
     card.verdict = f"{verdicts[0]} for {found[0]['sampling']}" if len(found) == 1 else _counted(verdicts, drawn)
-    card.tone = "bad" if "false" in verdicts else "open" if "open" in verdicts else "good"
-    for each in found:
-        low, high = each["epsilon_lower"], float(each["epsilon"])
-        said = [f"ε = {rounded_up(high)} is enough"] if each["verdict"] != "false" and high < float("inf") else []
-        said += [f"at least {rounded_down(low)} is needed"] if low and each["verdict"] != "holds" else []
-        if each["verdict"] != "false" and limits_attackers(each["true_positive_rate"]):
-            said.append(f"1 % false alarms find at most {percent(each['true_positive_rate'])} of members")
-        card.add(each["sampling"], ": ".join(filter(None, (each["verdict"], "; ".join(said)))))
-    card.add("Loop", loop)
+    card.tone = _TONES.get(verdict_of_rows(verdicts), "open")
+    groups = group_by_relation(found, lambda each: Relation.read(each["relation"]))
+    for relation, group in groups.items():
+        card.add("Protects", protected_group(relation, drawn.who, len(groups) > 1 and len(group) > 1))
+        for each in group:
+            card.add(each["sampling"], _row_words(each))
+    card.add("Loop", loop if len(found) < MANY_ROWS else "")
     card.add("Run", found[0]["run"] if len(found) == 1 else "")
     loader = _torch_loader({each["sampling"]: each["verdict"] for each in found})
     card.add("Careful", [*careful, *([loader] if loader else [])])
+    card.add("Check these", checked if len(found) == 1 and verdicts != ["false"] else [])
     card.add("Ask them", _ask_the_authors(verdicts, drawn))
-    card.add("More", "--json  cumulant check RUN --explain" if len(found) == 1 else "--sampling NAME  --json")
+    card.add("More", "--json  cumulant check RUN --explain" if len(found) == 1 else "")
     return card
 
 
-_TONES = ("false", "open", "holds")
+_TONES: dict[str, Tone] = {"holds": "good", "false": "bad"}
+"""Tones of verdicts that all rows share; everything else is open."""
+
+_WORST_FIRST = ("false", "open", "holds")
 """Verdicts, the worst first."""
 
 
-def _counted(verdicts: list[str], drawn: str = BATCHES) -> str:
+def _row_words(row: Mapping[str, Any]) -> str:
+    """Return the verdict of one row, with the epsilon that is enough, the one that is needed, and the best attack."""
+    from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+    from cumulant.accounting.text import limits_attackers
+
+    low, high, verdict = row["epsilon_lower"], float(row["epsilon"]), row["verdict"]
+    said = [f"ε = {rounded_up(high)} is enough"] if verdict != "false" and high < float("inf") else []
+    if low and verdict != "holds":
+        # nothing is known from below about a known order but what a secret order needs too
+        secret = verdict == "false" and row["sampling"] == "any-order"
+        said.append(f"at least {rounded_down(low)}" + (", even if the order was secret" if secret else " is needed"))
+    if verdict != "false" and limits_attackers(row["true_positive_rate"]):
+        said.append(f"1 % false alarms find at most {percent(row['true_positive_rate'])} of members")
+    return ": ".join(filter(None, (verdict, "; ".join(said))))
+
+
+def _counted(verdicts: list[str], drawn: Drawn = BATCHES) -> str:
     """Return how many ways to form batches have each verdict, the worst first.
 
     >>> _counted(["holds", "false", "holds"]), _counted(["open", "open"])
-    ('false for 1, holds for 2 ways to form batches', 'open for all 2 ways to form batches')
+    ('depends on how batches were formed: false for 1, holds for 2', 'open for both ways to form batches')
     """
-    counts = {word: verdicts.count(word) for word in _TONES if word in verdicts}
+    counts = {word: verdicts.count(word) for word in _WORST_FIRST if word in verdicts}
     if len(counts) == 1:
-        return f"{verdicts[0]} for all {len(verdicts)} ways to form {drawn}"
-    return ", ".join(f"{word} for {count}" for word, count in counts.items()) + f" ways to form {drawn}"
+        ways = "both" if len(verdicts) == 2 else f"all {len(verdicts)}"
+        return f"{verdicts[0]} for {ways} ways to form {drawn.what}"
+    return f"depends on how {drawn.what} were formed: " + ", ".join(f"{word} for {n}" for word, n in counts.items())
 
 
 def _torch_loader(verdicts: dict[str, str]) -> str:
@@ -198,10 +247,7 @@ def _torch_loader(verdicts: dict[str, str]) -> str:
     return "DataLoader(shuffle=True) promises no secret order: it is any-order, not shuffled"
 
 
-def _ask_the_authors(verdicts: list[str], drawn: str) -> list[str]:
-    """Return the questions that decide a claim; none where it holds whatever they answer."""
-    if set(verdicts) == {"holds"}:
-        return []
-    asked = [f"How were {drawn} formed, and who saw them?"] if len(verdicts) > 1 else []
-    asked += ["Is a neighbour added or replaced?", "Is the noise on the sum, in units of the clipping norm?"]
-    return asked
+def _ask_the_authors(verdicts: list[str], drawn: Drawn) -> list[str]:
+    """Return the questions on which every verdict rests; how batches were formed is given where there is one row."""
+    asked = [f"How were {drawn.what} formed, and who saw them?"] if len(verdicts) > 1 else []
+    return [*asked, "Is a neighbour added or replaced?", "Is the noise on the sum, in units of the clipping norm?"]

@@ -220,7 +220,9 @@ def test_a_claim_is_reviewed_for_every_way_to_draw_batches(page: Any, server: Cl
     assert (found.verdict, any_order.run.check(epsilon="0.1", delta="1e-5").verdict) == ("false", "open")
     assert found.lower is not None
     least = rounded_down(found.lower)
-    assert said(page, "claim-verdict") == f"The claim is false: shuffled batches need at least {least}."
+    assert (
+        said(page, "claim-verdict") == f"The claim is false: it needs at least {least}, even if the order was secret."
+    )
     changed(page, "run", "PureDP(1)")  # a typed run is reviewed alone
     changed(page, "claim", "2")
     changed(page, "delta", "0")

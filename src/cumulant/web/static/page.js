@@ -88,7 +88,7 @@ function mixture(found) {
 function verdict(check, upper, lower, included) {
   const reason = {
     holds: check.slack >= 0 ? `: epsilon ${upper} is enough at this delta` : "",
-    false: lower === null && check.lower !== null && included ? `: ${included} batches need at least ${Chart.short(check.lower, "down")}` : lower !== null && check.lower > check.claimed ? `: no accountant can report less than ${lower}` : "",
+    false: lower === null && check.lower !== null && included ? `: it needs at least ${Chart.short(check.lower, "down")}, even if the order was secret` : lower !== null && check.lower > check.claimed ? `: no accountant can report less than ${lower}` : "",
     open: check.epsilon === "inf" ? ": no finite epsilon is known for this run"
       : lower === null ? `: epsilon ${upper} is enough, and no lower end is known` : `: the true epsilon lies between ${lower} and ${upper}`,
   }[check.verdict];

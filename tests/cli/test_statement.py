@@ -76,6 +76,31 @@ def test_a_statement_about_the_rate_of_opacus(capsys: pytest.CaptureFixture[str]
     assert "50,000" not in said
 
 
+def test_a_statement_names_its_accountant_and_its_caveats(shell: Shell) -> None:
+    words = ("--sampling", "poisson", "--noise", "float", "--sampler", "my own loader")
+    code, out, _ = shell(*words, "--statement", "text")
+    assert code == 0
+    assert "-differential privacy in the central model for add-remove neighbours" in out
+    assert "The training satisfies (ε = 0." in out
+    assert ", δ = 1e-5)-differential" in out
+    assert out.splitlines()[-1].startswith("Accounted with cumulant ")
+    assert out.splitlines()[-1].endswith(" * 50")
+    _, out, _ = shell(*words, "--statement", "latex")
+    assert "Batches: my own loader. Caveat: noise was added in floating point: the guarantee is for ideal noise." in out
+    _, out, _ = shell(*words[:2], "--statement", "latex")
+    assert "Batches" not in out
+
+
+def test_one_way_to_form_batches_is_explained_with_its_proof_and_rate(shell: Shell) -> None:
+    code, out, _ = shell("--rate", "opacus", "--explain")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "Proved " in said
+    assert "independently with probability 0.03448277712" in said  # above 1 / 29 by rounding to float32
+    assert "batch / records" not in said
+    assert "probability batch / records" in " ".join(shell("--sampling", "poisson", "--explain")[1].split())
+
+
 def test_an_entry_for_the_registry(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "deployment.json"
     file.write_text(json.dumps(DEPLOYMENT))

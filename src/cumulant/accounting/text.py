@@ -180,7 +180,7 @@ def limits_attackers(caught: float) -> bool:
 
 
 def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
-    """Yield two sentences about the best attack at 1 % false alarms."""
+    """Yield sentences about the best attack: at 1 % false alarms, and at its best guess where that limits it."""
     if limits_attackers(caught):
         yield (
             f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
@@ -188,10 +188,11 @@ def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
         )
     else:
         yield NO_PROTECTION
-    yield (
-        f"Whether {run.relation.guessed_for(run.groups[0])} was in the data is guessed right at most "
-        f"{percent((1 + advantage) / 2)} of the time (advantage {percent(advantage)}); a coin is right 50 %."
-    )
+    if limits_attackers((1 + advantage) / 2):
+        yield (
+            f"Whether {run.relation.guessed_for(run.groups[0])} was in the data is guessed right at most "
+            f"{percent((1 + advantage) / 2)} of the time (advantage {percent(advantage)}); a coin is right 50 %."
+        )
 
 
 def support(plan: Plan) -> Iterator[str]:

@@ -208,7 +208,7 @@ def dpsgd(
             typer.echo(number if sampling else f"{sgd.sampling} {number}")
         return _code(rows)
     if as_json:
-        typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch) for sgd, g in rows]}))
+        typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch, rate) for sgd, g in rows]}))
         return _code(rows)
     careful = large_delta(asked, records, "records")
     if sampling:
@@ -218,7 +218,7 @@ def dpsgd(
             _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_steps(plan))])
         )
     if explain:
-        _print_explanation(rows)
+        _print_explanation(rows, rate)
     for sgd, _ in rows if per_epoch else ():
         _print_epochs(sgd, asked)
     return _code(rows)
@@ -351,9 +351,23 @@ def _plain_epsilon(sgd: NoisySGD, found: Guarantee) -> float:
     return float(sgd.unamplified().epsilon(found.delta)) if sgd.sampling == "shuffled" else found.epsilon
 
 
-def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
-    """Print the factor 2, the accounted runs and what each way to form batches assumes, of the rows shown."""
+def _assumes(sgd: NoisySGD, rate: str | None) -> str:
+    """Return what the way to form batches assumes, with the real rate where --rate was given."""
+    if rate is None:
+        return sgd.loop.assumes
+    return sgd.loop.assumes.replace("batch / records", f"{sgd.batch / sgd.records:.10g}")
+
+
+def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]], rate: str | None) -> None:
+    """Print the factor 2, the accounted runs and what each way to form batches assumes, of the rows shown.
+
+    A single row comes with its proof, as `cumulant epsilon --explain` prints it.
+    """
+    from cumulant.cli import answer
+
     width = columns_of_output()
+    if len(rows) == 1:
+        typer.echo(f"\n{answer.explanation(rows[0][1])}")
     relations = {sgd.relation for sgd, _ in rows}
     typer.echo(f"\n{textwrap.fill(DOUBLED, width)}" if len(relations) > 1 or "replace-one" in relations else "")
     _table(rows)
@@ -362,7 +376,7 @@ def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
             typer.echo(f"\nshuffled: {_gain(sgd, found)}")
     typer.echo("\nWhat each assumes of the loop:")
     for sgd, _ in rows:
-        typer.echo(textwrap.fill(f"{sgd.sampling}: {sgd.loop.assumes}.", width, subsequent_indent="  "))
+        typer.echo(textwrap.fill(f"{sgd.sampling}: {_assumes(sgd, rate)}.", width, subsequent_indent="  "))
 
 
 def _print_epochs(sgd: NoisySGD, delta: Exact) -> None:
@@ -439,7 +453,7 @@ def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
         typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]))
 
 
-def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
+def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool, rate: str | None) -> dict[str, Any]:
     fields = {
         "sampling": sgd.sampling,
         "relation": str(sgd.relation),
@@ -449,7 +463,7 @@ def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
         "epsilon_lower": found.lower,
         "rigour": found.rigour,
         "run": str(sgd.run),
-        "assumes": sgd.loop.assumes,
+        "assumes": _assumes(sgd, rate),
         "amplified": sgd.sampling not in ("shuffled", ANY_ORDER) or found.epsilon < _plain_epsilon(sgd, found),
     }
     return {**fields, "per_epoch": sgd.per_epoch(found.delta)} if per_epoch else fields

@@ -91,6 +91,8 @@ def print_statement(
         return found.card(model=said["model"], task=said["task"], dataset=said["dataset"]), missing
     if form == "text":
         return found.text(), missing
+    if form == "latex" and words["sampler"] == TODO:
+        found["sampler"] = ""  # a paper has no place for TODO; standard error names it
     return (found.markdown() if form == "markdown" else found.latex() + "\n"), missing
 
 

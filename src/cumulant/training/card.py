@@ -115,8 +115,8 @@ class Statement(dict[str, Any]):
         """Return the statement at the first delta in one sentence of Markdown."""
         first = self["guarantees"][0]
         return (
-            f"The training satisfies ({_up(first['epsilon'])}, {_delta(first['delta'])})-differential privacy "
-            f"({self['definition']}) for {self['relation']} neighbours, that is {self['relation_meaning']}; "
+            f"The training satisfies (ε = {_up(first['epsilon'])}, δ = {rounded_up(first['delta'])})-differential privacy "
+            f"in the central model for {self['relation']} neighbours, that is {self['relation_meaning']}; "
             f"the unit of privacy is {_plain(self['unit'])}."
         )
 
@@ -129,20 +129,23 @@ class Statement(dict[str, Any]):
             *self["attack"]["risks"],
         ]
         lines += [f"{name}: {_one_line(self[key])}." for key, name in _WORDS.items() if key != "relation_meaning"]
-        return "\n".join([*lines, *(f"Caveat: {_one_line(each)}." for each in self["caveats"])]) + "\n"
+        lines += [f"Caveat: {_one_line(each)}." for each in self["caveats"]]
+        return "\n".join([*lines, f"Accounted with cumulant {self['version']}: {_one_line(self['run'])}"]) + "\n"
 
     def latex(self) -> str:
-        """Return one sentence for a paper."""
+        """Return one sentence for a paper, then the way to draw batches and the caveats on the same line."""
         first = self["guarantees"][0]
         lower = first["epsilon_lower"]
         between = "" if lower is None else f" (no claim below {rounded_down(lower)} is true)"
         epsilon = _power(_up(first["epsilon"]))
+        batches = [f"Batches: {self['sampler']}."] if self["sampler"] else []
+        noted = "".join(f" {_escape_latex(each)}" for each in [*batches, *(f"Caveat: {x}." for x in self["caveats"])])
         return (
             f"The training satisfies $(\\varepsilon, \\delta)$-differential privacy with $\\varepsilon = {epsilon}${between} "
             f"at $\\delta = {_power(rounded_up(first['delta']))}${self._latex_mu()} "
             f"for {_escape_latex(self['relation'])} neighbours, with "
             f"{_escape_latex(self['unit'])} as the unit of privacy; accounted with cumulant {_escape_latex(self['version'])} "
-            f"({_escape_latex(first['rigour'])}): \\texttt{{{_escape_latex(self['run'])}}}."
+            f"({_escape_latex(first['rigour'])}): \\texttt{{{_escape_latex(self['run'])}}}.{noted}"
         )
 
     def _latex_mu(self) -> str:
@@ -227,7 +230,7 @@ def statement(
     >>> found["relation"], found["guarantees"][0]["epsilon"], found["unamplified"]["epsilon"]
     ('replace-one', 0.725, 3.8)
     >>> print(found.sentence())
-    The training satisfies (0.7253, 1e-05)-differential privacy (central, (epsilon, delta)) for replace-one neighbours, ...
+    The training satisfies (ε = 0.7253, δ = 1e-5)-differential privacy in the central model for replace-one neighbours, ...
     """
     if isinstance(run, NoisySGD):
         return compose_statement(

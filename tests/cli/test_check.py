@@ -124,6 +124,13 @@ def test_what_proves_nothing_cannot_be_verified(tmp_path: Path, capsys: pytest.C
     assert "only a bound at one order can be verified" in capsys.readouterr().err
 
 
+def test_replaced_records_are_the_witness_of_replace_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["check", "Gaussian(sigma=1, relation='replace-one')", "--epsilon", "0.1", "--delta", "1e-5"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Shown by data sets in which one record that counts is replaced by another" in said
+    assert "with and without" not in said
+
+
 def test_a_verdict_is_no_guarantee(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A verdict has an epsilon too; the error names the command whose folder can be verified."""
     loop = ["dpsgd", "--rate", "1%", "--steps", "5", "--noise-multiplier", "4", "--delta", "1e-5", "--claim", "1"]

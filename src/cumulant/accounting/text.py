@@ -179,6 +179,21 @@ def limits_attackers(caught: float) -> bool:
     return percent(caught) != percent(1.0)
 
 
+def witness_words(witness: str, relation: str) -> str:
+    """Return the data sets that show a lower end, in the words of the neighbours.
+
+    >>> witness_words("data sets with and without one record that counts (Proposition 11)", "replace-one")
+    'data sets in which one record that counts is replaced by another (Proposition 11)'
+    """
+    if relation != "replace-one":
+        return witness
+    for both in ("with and without", "without and with"):
+        witness = witness.replace(
+            f"{both} one record that counts", "in which one record that counts is replaced by another"
+        )
+    return witness
+
+
 def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
     """Yield sentences about the best attack: at 1 % false alarms, and at its best guess where that limits it."""
     if limits_attackers(caught):

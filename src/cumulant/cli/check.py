@@ -150,13 +150,15 @@ def check(
 def _verdict(found: Check) -> list[str]:
     from cumulant.accounting import text
 
+    shown = text.witness_words(found.witness, found.relation)
     return list(
-        text.verdict(found.verdict, found.claimed, found.delta, found.epsilon, found.lower, found.witness, found.rigour)
+        text.verdict(found.verdict, found.claimed, found.delta, found.epsilon, found.lower, shown, found.rigour)
     )
 
 
 def _claim_card(found: Check, run: RunRecord) -> Card:
     """Return the verdict about a claim, the reason, and what to do next where it is open."""
+    from cumulant.accounting import text
     from cumulant.accounting.numbers import rounded_down, rounded_up
     from cumulant.cli import answer
 
@@ -168,7 +170,7 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
         card.verdict = f"{found.rigour}: {enough}"
     elif found.verdict == "false":
         card.verdict, card.tone = "; ".join(each for each in (needed, enough) if each), "bad"
-        card.add("Shown by", found.witness.partition(" (")[0])
+        card.add("Shown by", text.witness_words(found.witness, found.relation).partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
         card.add("Next", _next_step(found, run))

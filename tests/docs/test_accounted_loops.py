@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "accounted-loops.md").read_text(encoding="utf-8")
 
@@ -17,6 +19,7 @@ def sentences() -> Iterator[str]:
                 yield node.value
 
 
+@pytest.mark.tree
 def test_the_messages_are_those_of_the_code() -> None:
     said = list(sentences())
     rows = [line.split("|") for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| loop")]

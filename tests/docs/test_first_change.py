@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 import cumulant as cm
 from cumulant.accounting.cache import forget
 from cumulant.accounting.choices import Method
@@ -55,6 +57,7 @@ def test_the_roads_of_the_paper() -> None:
         assert sorted(stops, key=road.index) == stops
 
 
+@pytest.mark.tree
 def test_the_constant_is_there() -> None:
     settings = (ROOT / "src/cumulant/exact/inversion/settings.py").read_text(encoding="utf-8")
     assert "most_intervals: int = 400" in settings

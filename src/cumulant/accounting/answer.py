@@ -106,8 +106,7 @@ def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Float
         return found.value
     rest = [each for each, settled in zip(value, _beaten(run, rounds, question, found), strict=True) if not settled]
     best = found.least(value, rest, lambda: array_answers.least_deltas(run.curve(question.row), rest, question.formula))
-    by_curve = rounds is None or bool((best < found.value).any())  # as one question alone
-    return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if by_curve else 1.0)
+    return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if rest else 1.0)
 
 
 def below_zero(epsilon: Fraction, delta: float) -> float:
@@ -349,7 +348,7 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
     if grouped is not None and grouped.value < min(found.value, least):
         return grouped
     if exact is not None and exact.value < found.value:
-        return exact
+        return _by_distance(run, question, exact) or exact
     if question.two_sided and (largest := _largest_loss(run, question, found.value)) is not None:
         return largest
     if exact is not None and math.isinf(exact.value):

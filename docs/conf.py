@@ -21,7 +21,15 @@ gc.set_threshold(100_000, 50, 100)
 project = "cumulant"
 release = version = version_stamp()  # with the commit while it is unreleased
 author = "the cumulant developers"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "mathml", "page_map", "reference_pages"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "mathml",
+    "page_map",
+    "reference_pages",
+    "build_cache",
+]
 
 root_doc = "docs/index"
 include_patterns = [
@@ -34,7 +42,13 @@ include_patterns = [
     "benchmarks/README.md",
     "proofs/README.md",
 ]
-exclude_patterns = ["docs/README.md"]  # the list of pages for readers on GitHub; the sidebar is that list on the site
+exclude_patterns = [
+    "docs/README.md",  # the list of pages for readers on GitHub; the sidebar is that list on the site
+    ".*",  # folders that hold no page; a search through the environments takes longer than through the pages
+    "build",
+    "src",
+    "tests",
+]
 
 nb_execution_mode = "off"  # notebooks are stored with their outputs; tests/docs/test_notebooks.py runs them
 nb_merge_streams = True
@@ -47,6 +61,7 @@ suppress_warnings = [
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # signatures are long enough; the text says what is accepted
+autodoc_use_type_comments = False  # there are none, and looking for them parses the source of every method
 add_module_names = False
 python_maximum_signature_line_length = 88
 nitpicky = False

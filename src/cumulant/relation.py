@@ -109,8 +109,17 @@ class Relation(StrEnum):
         return _FACTS[self].clipping
 
     @property
+    def assumed_unclipped(self) -> str:
+        """Return the assumption about the sensitivities of a run that clips nothing.
+
+        >>> Relation.ANY.assumed_unclipped, Relation.ADD_REMOVE.assumed_unclipped
+        ('sensitivities are stated for the neighbours you mean', 'sensitivities are for one record added or removed')
+        """
+        return self.checked if self.clipping is None else f"sensitivities are for {_FACTS[self].protected}"
+
+    @property
     def assumed(self) -> str:
-        """Return the assumption about the sensitivities of a run that is stated for it."""
+        """Return the assumption about the sensitivities of a run that is stated for it, where vectors may be clipped."""
         if self.clipping is None:
             return "clipping to norm C has sensitivity 2C under replace-one and C under add-remove"
         return f"sensitivities are {self}, so clipping to norm C counts as {_times(self.clipping)}C"

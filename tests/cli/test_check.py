@@ -131,6 +131,44 @@ def test_replaced_records_are_the_witness_of_replace_one(capsys: pytest.CaptureF
     assert "with and without" not in said
 
 
+def test_the_witness_has_the_same_words_in_python() -> None:
+    run = cm.Gaussian(sigma=1, relation="replace-one")
+    words = "data sets in which one record that counts is replaced by another (Proposition 11)"
+    assert run.check(epsilon="0.1", delta="1e-5").witness == words
+    found = run.guarantee(delta="1e-5")
+    assert found.witness == found.to_dict()["witness"] == words
+    earlier = {**found.to_dict(), "witness": "data sets with and without one record that counts (Proposition 11)"}
+    assert cm.Guarantee.from_json(json.dumps(earlier)).lower_confirmed() is True  # as an earlier release wrote it
+
+
+def test_a_claim_that_fails_comes_with_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    """The questions of `dpsgd --claim` stand beside every verdict that is no."""
+
+    def said(run: str, epsilon: str, delta: str) -> str:
+        answer(["check", run, "--epsilon", epsilon, "--delta", delta])
+        return " ".join(capsys.readouterr().out.split())
+
+    false = said("Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000", "1", "1e-6")
+    assert "Ask them ▸ How were samples drawn, and who saw them? ▸ Is a neighbour added or replaced?" in false
+    assert "Is the noise on the sum, in units of the clipping norm?" in false
+    assert "Check these" not in false
+    laplace = said("Laplace(scale=2) * 3", "1", "0")
+    assert "How far does one record move each answer?" in laplace
+    assert "clip" not in laplace
+    unclear = said("Laplace(scale=2) @ WithoutReplacement(rate=0.01) * 900", "0.6", "1e-6")
+    assert "Open" in unclear
+    assert "Check these" in unclear
+    assert "Ask them" in unclear
+    assert "Ask them" not in said("Laplace(scale=2) * 3", "2", "0")
+
+
+def test_no_word_about_clipping_where_nothing_is_clipped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["check", "Laplace(scale=2) * 3", "--epsilon", "1", "--delta", "0", "--explain"]) == 1
+    assert "clip" not in capsys.readouterr().out
+    assert answer(["check", "Gaussian(sigma=2) * 3", "--epsilon", "1", "--delta", "1e-6", "--explain"]) == 1
+    assert "clipping to norm C has sensitivity 2C" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_verdict_is_no_guarantee(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A verdict has an epsilon too; the error names the command whose folder can be verified."""
     loop = ["dpsgd", "--rate", "1%", "--steps", "5", "--noise-multiplier", "4", "--delta", "1e-5", "--claim", "1"]

@@ -312,7 +312,7 @@ def test_a_number_that_limits_nobody_is_not_called_a_limit(capsys: pytest.Captur
         _, out, _ = asked(capsys, "dpsgd", *weak, "--sampling", "any-order", *more)
         said = " ".join(out.split())
         assert "100 % of" not in said
-        assert "an attacker with 1 % false alarms may find every member" in said
+        assert "an attacker with 1 % false alarms may find all members" in said
 
 
 BANDED = ["dpsgd", "--batch", "60", "--records", "600", "--epochs", "2", "--noise-multiplier", "4", "--delta", "1e-6"]

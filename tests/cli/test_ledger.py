@@ -139,7 +139,9 @@ def test_a_printed_receipt_is_a_receipt(shell: Shell) -> None:
     Path("forged").write_text(f"{said.strip()[:-4]}0000\n", encoding="utf-8")
     assert "rolled back" in shell("verify", "a", "--receipts", "forged", code=4)
     Path("short").write_text(f"{said.strip()[:-1]}\n", encoding="utf-8")
-    assert "is not a receipt" in shell("verify", "a", "--receipts", "short", code=2)
+    assert "is cut short; give all 20 digits" in shell("verify", "a", "--receipts", "short", code=2)
+    Path("other").write_text("hello\n", encoding="utf-8")
+    assert "is not a receipt" in shell("verify", "a", "--receipts", "other", code=2)
 
 
 def test_what_a_sound_ledger_does_not_show_is_said(shell: Shell) -> None:
@@ -156,7 +158,35 @@ def test_the_history_shows_the_part_of_each_charge(shell: Shell) -> None:
     opened, charged = shell("history", "a").splitlines()[1:]
     assert f"  {percent(used)}  {STEP} (" in charged
     assert "%" not in opened
-    assert f"{percent(used)}, as its rule counts; at 100 % nothing more fits" in shell("status", "a")
+    assert f"{percent(used)} of what its rule counts, which is not epsilon; at 100 %" in shell("status", "a")
+
+
+def test_a_planned_account_counts_its_runs(shell: Shell) -> None:
+    """1 of 5 read 20.1 %, and a refusal said that all of epsilon was spent."""
+    shell(
+        "create", "a", "--epsilon", "1", "--delta", "0", "--mode", "planned", "--plan", "PureDP(0.1) * 5 + PureDP(0.2)"
+    )
+    shell("spend", "a", "PureDP(0.1)")
+    said = shell("status", "a")
+    assert "1 of 5 PureDP(epsilon=0.1) charged or held" in said
+    assert "0 of 1 PureDP(epsilon=0.2) charged or held" in said
+    assert "%" not in said
+    assert " 20 %  PureDP" in shell("history", "a")
+    refused = shell("spend", "a", "PureDP(0.1) * 5", code=3)
+    assert "the plan of account 'a': 4 of 5 planned PureDP(epsilon=0.1) are left, 5 asked for. Nothing" in refused
+    assert "is spent" not in refused
+    assert shell.json("status", "a")["plan"][0] == {"run": "PureDP(epsilon=0.1)", "planned": 5, "ran": 1}
+
+
+def test_the_refusal_of_calibrated_noise_says_why(shell: Shell) -> None:
+    """Somebody calibrated to the budget, and an empty adaptive account refused without a reason."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    said = shell("spend", "a", "Gaussian(sigma=4.22468)", code=3)
+    assert "needs more noise than calibrate says, because queries may depend on answers." in said
+    assert "Accounts of mode gaussian or planned take calibrated noise." in said
+    shell("create", "b", "--epsilon", "1", "--delta", "1e-6", "--mode", "gaussian")
+    shell("spend", "b", "Gaussian(sigma=4.22468)")
+    assert "calibrate" not in shell("spend", "b", "Gaussian(sigma=4)", code=3)
 
 
 def test_bars_on_a_terminal(shell: Shell) -> None:
@@ -166,7 +196,9 @@ def test_bars_on_a_terminal(shell: Shell) -> None:
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6", "--mode", "gaussian")
     shell("spend", "a", f"{STEP} * 70")
     lines = dict(ledger_tables._lines(Ledger(shell.url).account("a").status(), bars=True))
-    assert lines["used"] == "█" * 10 + "░" * 10 + " 50 %; at 100 % nothing more fits"
+    assert (
+        lines["used"] == "█" * 10 + "░" * 10 + " 50 % of the squared shifts that it allows; at 100 % nothing more fits"
+    )
     assert "so far" not in lines  # no odometer is proved for a sum of squared shifts
 
 

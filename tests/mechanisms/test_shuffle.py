@@ -253,3 +253,15 @@ def test_different_randomizers_break_it() -> None:
     alone = math.tanh(0.5)  # total variation of one report, which is told apart from all others
     assert alone == pytest.approx(0.462, abs=1e-3)
     assert (cm.PureDP(1) @ cm.Shuffle(reports=2)).delta(epsilon=0) == pytest.approx(0.338, abs=1e-3)
+
+
+def test_shuffled_reports_have_no_members(capsys: pytest.CaptureFixture[str]) -> None:
+    """Everybody reports: an attacker finds reports that were changed."""
+    from cumulant.cli.app import answer
+
+    run = "RandomizedResponse(p=0.75) @ Shuffle(reports=1000)"
+    for more in ([], ["--explain"]):
+        assert answer(["epsilon", run, "--delta", "1e-6", *more]) == 0
+        said = capsys.readouterr().out
+        assert "changed reports" in said
+        assert "members" not in said

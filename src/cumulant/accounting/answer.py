@@ -36,6 +36,7 @@ from cumulant.domains import Exact, Number
 from cumulant.numerics.arithmetic import FLOATS
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.rounding import outward, rounded_down
+from cumulant.relation import Relation
 
 if TYPE_CHECKING:
     from cumulant.exact.rounds import Rounds
@@ -540,7 +541,12 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
     else:
         rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
-    return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)
+    if witness is None:
+        return None, "", ""
+    from cumulant.exact.witnesses import REPLACED
+
+    named = REPLACED.get(witness.way, witness.way) if run.relation is Relation.REPLACE_ONE else witness.way
+    return witness.value, named, witness.rigour
 
 
 # ---- many counts

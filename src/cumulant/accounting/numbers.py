@@ -57,6 +57,17 @@ def percent(share: float) -> str:
     return f"{rounded_up(min(math.nextafter(100 * share, math.inf) if share else 0.0, 100.0), 3)} %"
 
 
+def percent_used(share: float) -> str:
+    """Return the used part of a budget, rounded up to three digits.
+
+    It is for readers, not for decisions: the last digits of a float are left out, so that 1 of 5 reads 20 %.
+
+    >>> percent_used(0.2), percent_used(0.1), percent_used(1 / 3), percent_used(1e-9)
+    ('20 %', '10 %', '33.4 %', '1e-7 %')
+    """
+    return f"{rounded_up(min(float(f'{100 * share:.12g}'), 100.0), 3)} %"
+
+
 def brief(text: str, longest: int = 160) -> str:
     """A text with its middle left out where it is too long to read.
 

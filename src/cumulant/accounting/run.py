@@ -37,6 +37,14 @@ T = TypeVar("T")
 class Described(Protocol):
     """A mechanism, from which the texts about a component are written."""
 
+    @property
+    def scaled_to_norm(self) -> bool:
+        """True if its noise is scaled to a norm, as sums of clipped vectors need it."""
+
+    @property
+    def attacked(self) -> str:
+        """The plural of what a membership attack finds."""
+
     def rank(self) -> tuple[str, str]:
         """Return a place in the one order in which terms are added."""
 

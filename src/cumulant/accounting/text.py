@@ -166,8 +166,26 @@ def interval(plan: Plan) -> str:
     return f"The true {found} lies in [{least}, {rounded_up(upper)}]. No accountant can report less than {least} for this run."
 
 
-NO_PROTECTION = "No protection is shown: an attacker with 1 % false alarms may find every member."
-"""The sentence in place of "at most 100 % of the members", which sounds like a limit and is none."""
+MEMBERS = "members"
+"""The plural of what a membership attack finds, but for runs that say otherwise."""
+
+
+def attacked(run: RunRecord) -> str:
+    """Return the plural of what a membership attack on the run finds.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> attacked(Gaussian(sigma=1).record())
+    'members'
+    """
+    for part in run.parts:
+        if part.source.attacked != MEMBERS:
+            return part.source.attacked
+    return MEMBERS
+
+
+def no_protection(found: str = MEMBERS) -> str:
+    """Return the sentence in place of "at most 100 % of the members", which sounds like a limit and is none."""
+    return f"No protection is shown: an attacker with 1 % false alarms may find all {found}."
 
 
 def limits_attackers(caught: float) -> bool:
@@ -179,30 +197,15 @@ def limits_attackers(caught: float) -> bool:
     return percent(caught) != percent(1.0)
 
 
-def witness_words(witness: str, relation: str) -> str:
-    """Return the data sets that show a lower end, in the words of the neighbours.
-
-    >>> witness_words("data sets with and without one record that counts (Proposition 11)", "replace-one")
-    'data sets in which one record that counts is replaced by another (Proposition 11)'
-    """
-    if relation != "replace-one":
-        return witness
-    for both in ("with and without", "without and with"):
-        witness = witness.replace(
-            f"{both} one record that counts", "in which one record that counts is replaced by another"
-        )
-    return witness
-
-
 def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
     """Yield sentences about the best attack: at 1 % false alarms, and at its best guess where that limits it."""
     if limits_attackers(caught):
         yield (
-            f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
+            f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the {attacked(run)}; "
             f"blind guessing finds 1 %."
         )
     else:
-        yield NO_PROTECTION
+        yield no_protection(attacked(run))
     if limits_attackers((1 + advantage) / 2):
         yield (
             f"Whether {run.relation.guessed_for(run.groups[0])} was in the data is guessed right at most "
@@ -231,17 +234,18 @@ def protected(run: RunRecord) -> str:
     return run.relation.protected_for(run.groups[0], run.user)
 
 
-def membership(caught: float) -> str:
-    """Return the sentence about members that an attacker finds with 1 % false alarms.
+def membership(caught: float, found: str = MEMBERS) -> str:
+    """Return the sentence about members that an attacker finds with 1 % false alarms; `found` is their name.
 
     >>> membership(0.0975)
     'an attacker with 1 % false alarms finds at most 9.75 % of members (chance: 1 %)'
     >>> membership(1.0)
-    'no protection is shown: an attacker with 1 % false alarms may find every member'
+    'no protection is shown: an attacker with 1 % false alarms may find all members'
     """
     if not limits_attackers(caught):
-        return f"{NO_PROTECTION[:1].lower()}{NO_PROTECTION[1:-1]}"
-    return f"an attacker with 1 % false alarms finds at most {percent(caught)} of members (chance: 1 %)"
+        none = no_protection(found)
+        return f"{none[:1].lower()}{none[1:-1]}"
+    return f"an attacker with 1 % false alarms finds at most {percent(caught)} of {found} (chance: 1 %)"
 
 
 def relation(run: RunRecord) -> str:
@@ -372,8 +376,8 @@ def assumptions(run: RunRecord) -> list[str]:
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
     found += dict.fromkeys(said for part in nested if (said := part.source.assumption()))
     if any(part.source.rests_on_sensitivity() for part in nested):
-        others = (_sensitivities(part) for part in nested)
-        found.append(next((each for each in others if each not in (None, run.relation)), run.relation).assumed)
+        stated, clipped = _stated_relation(run, nested)
+        found.append(stated.assumed if clipped else stated.assumed_unclipped)
     functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
     if functions:
         found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")
@@ -391,11 +395,39 @@ def short_assumptions(run: RunRecord) -> list[str]:
     found = list(dict.fromkeys(part.scheme.checked for part in nested if part.scheme is not None))
     found += dict.fromkeys(said.partition(";")[0] for part in nested if (said := part.source.assumption()))
     if any(part.source.rests_on_sensitivity() for part in nested):
-        others = (_sensitivities(part) for part in nested)
-        found.append(next((each for each in others if each not in (None, run.relation)), run.relation).checked)
+        stated, clipped = _stated_relation(run, nested)
+        found.append(stated.checked if clipped else stated.assumed_unclipped)
     if any(part.scheme is None and not part.written for part in nested):
         found.append("your Python function is right for every pair of neighbours")
     return [*found, "all parameters were fixed in advance"]
+
+
+def author_questions(run: RunRecord) -> list[str]:
+    """Return the questions to the authors of a claim on which a verdict about the run rests.
+
+    >>> from cumulant.mechanisms.pure_dp import PureDP
+    >>> author_questions((PureDP(1) * 2).record())
+    ['Were all parameters fixed in advance?']
+    """
+    nested = list(run.nested())
+    found = ["How were samples drawn, and who saw them?"] if any(part.scheme is not None for part in nested) else []
+    if any(part.source.rests_on_sensitivity() for part in nested):
+        found.append("Is a neighbour added or replaced?")
+        clipped = any(part.source.scaled_to_norm for part in nested)
+        scale = "Is the noise on the sum, in units of the clipping norm?"
+        found.append(scale if clipped else "How far does one record move each answer?")
+    return [*found, "Were all parameters fixed in advance?"]
+
+
+def _stated_relation(run: RunRecord, nested: list[Component]) -> tuple[Relation, bool]:
+    """Return the relation for which the sensitivities are stated, and True if vectors may be clipped to a norm."""
+    stated, clipped = run.relation, False
+    for part in nested:
+        other = _sensitivities(part)
+        if stated is run.relation and other is not None:
+            stated = other
+        clipped = clipped or part.source.scaled_to_norm
+    return stated, clipped
 
 
 def _sensitivities(part: Component) -> Relation | None:

@@ -69,7 +69,7 @@ def describe_run(card: Card, run: RunRecord, found: Guarantee | None = None, mor
     card.add("Protects", words.protected(run))
     if found is not None and words.says_something(found.proof):
         caught, _ = attacks.in_brief(run, ONE_PERCENT, found.method, found.epsilon, found.delta)
-        card.add("Means", words.membership(caught))
+        card.add("Means", words.membership(caught, words.attacked(run)))
     card.add("Run", brief(run.text, LONGEST_RUN))  # its middle is left out where it would fill the screen
     card.add("Careful", words.clipping_warning(run))
     card.add("Check these", words.short_assumptions(run))

@@ -150,16 +150,14 @@ def check(
 def _verdict(found: Check) -> list[str]:
     from cumulant.accounting import text
 
-    shown = text.witness_words(found.witness, found.relation)
-    return list(
-        text.verdict(found.verdict, found.claimed, found.delta, found.epsilon, found.lower, shown, found.rigour)
-    )
+    numbers = (found.claimed, found.delta, found.epsilon, found.lower)
+    return list(text.verdict(found.verdict, *numbers, found.witness, found.rigour))
 
 
 def _claim_card(found: Check, run: RunRecord) -> Card:
     """Return the verdict about a claim, the reason, and what to do next where it is open."""
-    from cumulant.accounting import text
     from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.accounting.text import author_questions
     from cumulant.cli import answer
 
     claimed, delta = rounded_up(found.claimed, 15), rounded_up(found.delta, 15)
@@ -170,11 +168,18 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
         card.verdict = f"{found.rigour}: {enough}"
     elif found.verdict == "false":
         card.verdict, card.tone = "; ".join(each for each in (needed, enough) if each), "bad"
-        card.add("Shown by", text.witness_words(found.witness, found.relation).partition(" (")[0])
+        card.add("Shown by", found.witness.partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
         card.add("Next", _next_step(found, run))
     answer.describe_run(card, run)
+    if found.verdict == "holds":
+        return card
+    asked = ("Ask them", author_questions(run))
+    if found.verdict == "false":  # its assumptions no longer matter, the questions take their place
+        card.rows = [asked if label == "Check these" else (label, value) for label, value in card.rows]
+    else:
+        card.rows.insert(len(card.rows) - 1, asked)
     return card
 
 

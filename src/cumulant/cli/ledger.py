@@ -634,11 +634,11 @@ def _read_receipt(account: Account | None, line: str) -> Receipt:
     """Read a receipt in JSON, or as a command printed it; the latter is about `account`, and InputError without it."""
     from cumulant.ledger.entry import Receipt
 
-    printed = re.fullmatch(
-        rf"(?:.*\bReceipt )?(\d{{1,{_LONGEST_NUMBER}}}):([0-9a-f]{{{SHORT_HASH},64}})", line, re.ASCII
-    )
+    printed = re.fullmatch(rf"(?:.*\bReceipt )?(\d{{1,{_LONGEST_NUMBER}}}):([0-9a-f]{{1,64}})", line, re.ASCII)
     if printed is None:
         return Receipt.from_json(line)
+    if len(printed[2]) < SHORT_HASH:
+        raise InputError(f"receipt {printed[1]}:{printed[2]} is cut short; give all {SHORT_HASH} digits of its hash")
     if account is None:
         raise InputError(
             f"receipt {printed[1]}:{printed[2][:SHORT_HASH]} does not name its account; give NAME, or keep what --json prints"

@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from cumulant.accounting.numbers import percent, rounded_up
+from cumulant.accounting.numbers import percent_used, rounded_up
 from cumulant.cli.failures import reason
 from cumulant.errors import InputError
 from cumulant.filters.amounts import Amounts
@@ -29,6 +29,13 @@ _MOST_PARTS = 256
 """Parts of charges that are remembered: most entries repeat a few runs, and memory stays flat (convention)."""
 _EVERY = 1000
 """Entries between two movements of the bar."""
+
+
+USED = {
+    "adaptive": "of what its rule counts, which is not epsilon; at 100 % nothing more fits",
+    "gaussian": "of the squared shifts that it allows; at 100 % nothing more fits",
+}
+"""What the percentage of a budget counts, by the rule of the account; a planned one counts its runs."""
 
 
 def echo_json(value: Any) -> None:
@@ -99,12 +106,12 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
             "so far",
             f"epsilon {rounded_up(found.spent)} is spent; with what is held {rounded_up(found.with_held)}",
         )
-    limit = "of the planned runs that have run most" if found.mode == "planned" else "at 100 % nothing more fits"
-    if bars:
+    if found.mode != "planned":
         filled = math.ceil(found.used * _BAR)
-        yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}; {limit}"
-    else:
-        yield "used", f"{percent(found.used)}, as its rule counts; {limit}"
+        bar = f"{'█' * filled}{'░' * (_BAR - filled)} " if bars else ""
+        yield "used", f"{bar}{percent_used(found.used)} {USED[found.mode]}"
+    for member in found.plan:
+        yield "planned", f"{member['ran']:,} of {member['planned']:,} {member['run']} charged or held"
     for held in found.holds:
         yield f"held, entry {held['seq']}", f"{held['run']} by {held['actor']}, {held['time']}"
     for team, share in found.teams.items():
@@ -125,7 +132,7 @@ def history(entries: Iterable[Entry], count: int, used: Callable[[Amounts], floa
 
     @lru_cache(maxsize=_MOST_PARTS)
     def part(charge: tuple[str, ...]) -> str:
-        return percent(used(Amounts.read(list(charge)))) if charge else ""
+        return percent_used(used(Amounts.read(list(charge)))) if charge else ""
 
     typer.echo(f"{'entry':>7}  {'kind':<7}  {'when':<19}  {'who':<12}  {'part':>7}  what (key)")
     for entry in _with_progress(entries, count):

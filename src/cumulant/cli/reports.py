@@ -150,8 +150,8 @@ def risk(
             {"success": success, "fpr": float(rate), "kind": named, "relation": str(run.relation)},
         )
         said = [
-            f"An attacker who accepts {share_text(before)} false alarms finds at most {percent(success)} of the members; "
-            f"blind guessing finds {share_text(before)}."
+            f"An attacker who accepts {share_text(before)} false alarms finds at most {percent(success)} of the "
+            f"{text.attacked(run.record())}; blind guessing finds {share_text(before)}."
         ]
     else:
         if fpr is not None:

@@ -139,8 +139,6 @@ def judge_claim(
 
     `fitted` adds the mu of each run, which may take seconds and which no card shows.
     """
-    from cumulant.accounting.text import witness_words
-
     found = []
     for sgd in rows:
         check = sgd.check(epsilon=claimed, delta=delta)
@@ -153,7 +151,7 @@ def judge_claim(
                 "verdict": check.verdict,
                 "epsilon": "inf" if check.epsilon == float("inf") else check.epsilon,
                 "epsilon_lower": check.lower,
-                "witness": witness_words(check.witness, str(sgd.relation)),
+                "witness": check.witness,
                 **({} if fit is None else {"mu": fit.to_dict()["mu"], "slack": fit.slack}),
                 "true_positive_rate": sgd.run.membership(ONE_PERCENT),
             }

@@ -36,6 +36,12 @@ ADAPTIVE = "data sets with one record that counts, asked by queries that adapt t
 """Name of the neighbours of adaptive queries."""
 
 
+REPLACED = dict.fromkeys(
+    (PAIR, SWAPPED), "data sets in which one record that counts is replaced by another (Proposition 11)"
+)
+"""Names of these neighbours where a record is replaced, by those where it is added or removed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbours:
     """Two named data sets, and the output laws of one round on them.

@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from cumulant.accounting.numbers import brief, percent, rounded_up
+from cumulant.accounting.numbers import brief, percent_used, rounded_up
 from cumulant.domains import Domain, Number, listed
 from cumulant.errors import InputError
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import Filter, Plan
 from cumulant.html_box import facts_box, spent_bar
 from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
@@ -36,7 +38,8 @@ class Status:
     `epsilon` and `delta` hold whatever happens; `spent` holds for what happened so far.
 
     There is no remaining epsilon: epsilons of parts do not add up to that of the whole. What is left is a number of runs:
-    `fits` says how many of `like` still fit.
+    `fits` says how many of `like` still fit. `used` is the part of what the rule of the account allows, in its own unit: it is
+    for a bar. `plan` has each run of a planned account, how often it is planned, and how often it was charged or is held.
     """
 
     account: str
@@ -54,6 +57,7 @@ class Status:
     teams: dict[str, str]
     like: str | None
     fits: int | None
+    plan: tuple[dict[str, Any], ...]
     expires: str | None
     owner: str | None
     data: str | None
@@ -73,7 +77,7 @@ class Status:
             f"{self.account}: {rounded_up(self.spent)} of epsilon {self.epsilon} is spent",
             {
                 "state": self.state,
-                "share": f"{percent(self.used)} of the budget is used",
+                "share": f"{percent_used(self.used)} of the budget is used",
                 "budget": f"epsilon = {self.epsilon}, delta = {self.delta}, per {self.unit}",
                 "neighbours": self.relation,
                 "holds": held,
@@ -312,6 +316,7 @@ class Account:
             teams={name: str(team.share) for name, team in state.teams.items()},
             like=example,
             fits=None if example is None else self.would_fit(example),
+            plan=_planned(rule, state.total),
             expires=policy.expires,
             owner=policy.owner,
             data=policy.data,
@@ -391,6 +396,14 @@ class Account:
 
     def __repr__(self) -> str:
         return f"<Account {self.name!r} of {self._writer.store.safe_url}>"
+
+
+def _planned(rule: Filter, total: Amounts) -> tuple[dict[str, Any], ...]:
+    """Return each run of a plan, how often it is planned, and how often it was charged or is held; else nothing."""
+    if not isinstance(rule, Plan):
+        return ()
+    members = zip(rule.members, total.values, strict=True)
+    return tuple({"run": str(run), "planned": times, "ran": int(ran)} for (run, times), ran in members)
 
 
 def _key(key: str | None) -> str:

@@ -9,11 +9,18 @@ from typing import Any
 from cumulant.accounting.numbers import rounded_up
 from cumulant.errors import BudgetRefused, InputError, LedgerError
 from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import Plan
 from cumulant.ledger.charge import Quote, expression, settle_hold, would_fit
 from cumulant.ledger.entry import Entry, Receipt, number_of
 from cumulant.ledger.state import State
 from cumulant.ledger.writing import Change, Job, Position, Writer
 from cumulant.mechanisms.mechanism import Expression
+
+MORE_NOISE = (
+    "An adaptive account needs more noise than calibrate says, because queries may depend on answers. "
+    "Accounts of mode gaussian or planned take calibrated noise. Ledger status tries a run without a charge."
+)
+"""Why calibrated noise is refused by an adaptive account, and what to do."""
 
 UNSEEN = (
     "no output of any step, nor whether or how it failed, was seen by a person or used by a program, and the decision to "
@@ -87,6 +94,17 @@ def _refusal(full: _BudgetFull) -> BudgetRefused:
     spent, held = rule.odometer(state.spent), rule.odometer(state.total)
     policy, charge = full.position.policy, full.quoted.charge
     fits, asked = would_fit(rule, state.total, full.quoted.terms)
+    if isinstance(rule, Plan) and full.team is None:
+        left = _left_of_plan(rule, state.total, charge)
+        return BudgetRefused(
+            f"{full.quoted.run} does not fit into the plan of account {full.account!r}: {left}. "
+            "Nothing was charged. Run fewer, or open an adaptive account for the rest.",
+            requested=full.quoted.run,
+            spent=spent,
+            held=held,
+            would_fit=fits,
+            asked=asked,
+        )
     why, then = "does not fit", "Use more noise, or ask the owner"
     if full.team is not None and rule.certificate(state.total + charge) is not None:
         mine = state.team(full.team)
@@ -96,16 +114,29 @@ def _refusal(full: _BudgetFull) -> BudgetRefused:
         why = "has an infinite charge at every order and can never fit"
     elif fits:
         then = f"{fits:,} of {asked:,} would fit: run fewer, use more noise, or ask the owner"
+    owner = f", {policy.owner}" if policy.owner else ""
+    calibrated = policy.mode == "adaptive" and not all(charge.infinite[:-1]) and full.team is None
+    then = f"{then}{owner}." + (f" {MORE_NOISE}" if calibrated else "")
     held_too = "" if held == spent else f", {rounded_up(held)} with what is held"
     spends = f"epsilon {rounded_up(spent)} is spent{held_too}"
     return BudgetRefused(
         f"{full.quoted.run} {why} into account {full.account!r} of epsilon {policy.epsilon}, delta {policy.delta}: {spends}. "
-        f"Nothing was charged. {then}{f', {policy.owner}' if policy.owner else ''}.",
+        f"Nothing was charged. {then}",
         requested=full.quoted.run,
         spent=spent,
         held=held,
         would_fit=fits,
         asked=asked,
+    )
+
+
+def _left_of_plan(rule: Plan, total: Amounts, charge: Amounts) -> str:
+    """Return how many of each planned run are left, of those that are asked for too often."""
+    planned = zip(rule.members, total.values, charge.values, strict=True)
+    return "; ".join(
+        f"{times - int(ran):,} of {times:,} planned {member} are left, {int(asked):,} asked for"
+        for (member, times), ran, asked in planned
+        if ran + asked > times
     )
 
 

@@ -44,6 +44,8 @@ class DiscreteGaussian(Mechanism):
     def key(self) -> Hashable:
         return self.sigma, self._squared_shift(), self.dimension, self.relation
 
+    scaled_to_norm = True
+
     def own_curve(self, bound: str) -> Curve:
         if not self._line():
             return Concentrated(self._squared_shift() / (2 * self.sigma**2))

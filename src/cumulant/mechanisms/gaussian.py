@@ -203,6 +203,8 @@ class Gaussian(Mechanism):
     def data_size(self) -> Exact | None:
         return None if self.averaged_over == 1 else self.averaged_over
 
+    scaled_to_norm = True
+
     def clipped_form(self) -> str:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
         plain = self.geometry == "diameter" and self.relation.clipping != 1 and self.averaged_over == 1

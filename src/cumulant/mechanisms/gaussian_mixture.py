@@ -56,6 +56,8 @@ class GaussianMixture(Mechanism):
         mixture = self._mixture()
         return mixture.shifts, mixture.weights, self.relation
 
+    scaled_to_norm = True
+
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()
 

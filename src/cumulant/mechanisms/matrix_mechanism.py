@@ -199,6 +199,8 @@ class MatrixMechanism(Mechanism):
     def assumption(self) -> str:
         return ASSUMED
 
+    scaled_to_norm = True
+
     def rests_on_sensitivity(self) -> bool:
         return True
 

@@ -236,6 +236,10 @@ class Mechanism(Declared, Expression):
     domains: ClassVar[Mapping[str, Domain | Several]] = {}
     """The domains of the numbers that the laws in the tests vary; `register` takes them from the declared parameters."""
     amplified: ClassVar[bool] = False
+    scaled_to_norm: bool = False
+    """True if its noise is scaled to a norm, as sums of clipped vectors need it."""
+    attacked: str = "members"
+    """The plural of what a membership attack finds."""
 
     @property
     def spans_pass(self) -> bool:
@@ -456,6 +460,10 @@ class Wrapper(Mechanism):
 
     def lower_end_hint(self) -> str:
         return next((said for mechanism in self.inner.terms if (said := mechanism.lower_end_hint())), "")
+
+    @property
+    def scaled_to_norm(self) -> bool:  # type: ignore[override]
+        return any(part.source.scaled_to_norm for part in self.inner.record().nested())
 
     def _nested_sensitivity(self) -> bool:
         """Return True if a statement about anything inside rests on a sensitivity."""

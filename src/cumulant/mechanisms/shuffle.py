@@ -116,6 +116,8 @@ class Shuffled(Wrapper):
     def assumption(self) -> str:
         return ASSUMED
 
+    attacked = "changed reports"  # everybody reports, so that nobody is a member
+
     def part(self, times: int) -> Component:
         randomizer = self.inner.local_randomizer()
         named = () if randomizer is None else randomizer.witnesses(int(self.scheme.reports))

@@ -55,6 +55,8 @@ class Skellam(Mechanism):
     def key(self) -> Hashable:
         return Fraction(self.variance), self._sensitivities(), self._line(), self.relation
 
+    scaled_to_norm = True
+
     def own_curve(self, bound: str) -> Curve:
         return self._curve(1)
 

@@ -292,6 +292,7 @@ def compose_statement(
                 for x, y in zip(FALSE_ALARMS, rates, strict=True)
             ],
             "advantage": run.advantage(),
+            "finds": sentences.attacked(ran),
             "risks": [f"{each} {each.caveat}" for each in _risks(ran, priors)],
         },
         gaussian=fit.to_dict(),

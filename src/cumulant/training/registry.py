@@ -268,8 +268,9 @@ def gaussian_text(found: Mapping[str, Any]) -> str:
 def attack_text(found: Mapping[str, Any]) -> str:
     """Return what the best membership attack finds, in one sentence."""
     rate = next(each for each in found["rates"] if each["false_positive_rate"] == 0.01)
+    what = found.get("finds", "members")
     return (
-        f"A membership attack with 1 % false alarms finds at most {percent(rate['true_positive_rate'])} of the members."
+        f"A membership attack with 1 % false alarms finds at most {percent(rate['true_positive_rate'])} of the {what}."
     )
 
 

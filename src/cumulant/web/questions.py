@@ -82,7 +82,7 @@ def _membership(run: RunRecord, false_alarms: Any) -> dict[str, Any]:
         "kind": MEMBERSHIP,
         "relation": str(run.relation),
         "said": [
-            f"An attacker who accepts {alarms} false alarms finds at most {found} of the members.",
+            f"An attacker who accepts {alarms} false alarms finds at most {found} of the {text.attacked(run)}.",
             f"Blind guessing finds {alarms}.",
         ],
         "shown": {"success": found, "prior": alarms},

@@ -3,7 +3,7 @@
 
 const Book = (() => {
   let account = null, looked = 0;
-  const share = (used) => `${Math.min(100, Math.ceil(used * 1000) / 10)} %`;
+  const share = (used) => `${Math.min(100, Math.ceil(Number((used * 1000).toFixed(9))) / 10)} %`;
 
   const when = (time) => `${(time || "").slice(0, 16).replace("T", " ")}${/\+00:00$/.test(time) ? " UTC" : ""}`;
 
@@ -19,6 +19,7 @@ const Book = (() => {
     const spent = each.spent === "inf" ? "∞" : Chart.short(each.spent, "up");
     box.append(make("h3", each.account), make("p", `Budget: epsilon ${each.epsilon} at delta ${each.delta}, for one ${each.unit}. The account is ${each.state}.`),
       bar(each.used), make("p", `${share(each.used === "inf" ? 1 : each.used)} is used. Epsilon so far: ${spent}. Entries: ${each.entries}.`));
+    for (const { run, planned, ran } of each.plan) box.append(make("p", `${ran} of ${planned} planned ${run} charged or held.`));
     if (each.fits !== null) box.append(make("p", `About ${each.fits} more of ${each.like} fit.`));
     for (const held of each.holds) box.append(make("p", `${held.actor} holds budget for ${held.run} since ${when(held.time)}.`));
     const open = make("button", `History of ${each.account}`, { type: "button" });

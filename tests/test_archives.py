@@ -173,3 +173,25 @@ def test_refusals(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(cm.NotationError):
         cm.archive(cm.from_rdp(rdp=lambda order: order, name="mine"), tmp_path / "y", delta=0.1)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_archive_says_what_one_record_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As an account of the ledger does; the words are checked like every other file."""
+    folder = tmp_path / "a"
+    assert (
+        answer(["archive", "PureDP(1) * 3", "--delta", "0", "--unit", "client", "--out", str(folder), "--no-plot"]) == 0
+    )
+    assert "one record is one client" in capsys.readouterr().out
+    assert (folder / "statement.txt").read_text(encoding="utf-8").endswith("One record is one client.\n")
+    assert verified(folder).holds
+    assert verified(folder).unit == "client"
+    assert answer(["verify", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unit"] == "client"
+    (folder / "unit.json").write_text('{"unit": "user"}\n', encoding="utf-8")
+    assert "statement.txt" in verified(folder).changed
+    (folder / "unit.json").write_text('{"unit": "<b>"}\n', encoding="utf-8")
+    with pytest.raises(cm.InputError, match="is no unit"):
+        verified(folder)
+    for wrong in ("", " ", "<b>", "a\nb", 3):
+        with pytest.raises(cm.InputError, match="must be plain words"):
+            cm.archive("PureDP(1)", tmp_path / "b", delta=0, unit=wrong)  # type: ignore[arg-type]

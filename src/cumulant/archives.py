@@ -40,6 +40,9 @@ GUARANTEE = "guarantee.json"
 CLAIM = "claim.json"
 """The verdict about a claim; only where one was given."""
 
+UNIT = "unit.json"
+"""What one record is, in the words of whoever wrote the archive; only where it was said."""
+
 STATEMENT = "statement.txt"
 """The guarantee in words, for a reader without the package."""
 
@@ -54,6 +57,12 @@ CONTENTS = "contents.json"
 
 _PACKAGES = ("cumulant", "numpy", "scipy", "python-flint")
 """Packages whose versions are stored: those that compute (convention)."""
+
+_MARKUP = frozenset("<>&\"'`\\")
+"""Characters that no name of a unit needs, and that mean something to pages and shells (convention)."""
+
+_LONGEST_UNIT = 200
+"""Characters of a unit, at most (convention)."""
 
 _PICTURED = "1e-8"
 """The delta of a picture, where an epsilon was given."""
@@ -74,6 +83,8 @@ class Verified:
     """The release that wrote it, if it is another one: its words were not compared with those of this release."""
     claim: Check | None = None
     """The claim that the archive judges, judged again; None if it has none."""
+    unit: str = ""
+    """What one record is; empty if nobody said."""
 
     @property
     def holds(self) -> bool:
@@ -88,6 +99,7 @@ def archive(
     delta: Number | None = None,
     epsilon: Number | None = None,
     claim: Number | None = None,
+    unit: str | None = None,
     method: Method = DEFAULT_METHOD,
     accuracy: Number = DEFAULT_ACCURACY,
     plot: bool = True,
@@ -99,7 +111,7 @@ def archive(
     The folder holds the statement in words, the guarantee as JSON, a picture with its numbers (`plot=False` leaves it out), the
     versions of what computed it, a command that proves it again, and the SHA-256 of each file. `cumulant verify DIR`, or
     `cumulant.archives.verified`, reads it. `claim` is an epsilon of somebody else at `delta`: the folder then also holds the
-    verdict about it, as JSON and in the statement.
+    verdict about it, as JSON, in the statement and in the picture. `unit` says what one record is, such as "client".
 
     >>> import cumulant as cm, tempfile, os
     >>> folder = tempfile.mkdtemp() + "/pure"
@@ -121,6 +133,7 @@ def archive(
         raise InputError(f"out={shown(str(out))} is there already and not empty; name a new folder")
     if claim is not None and delta is None:
         raise InputError("claim=… is an epsilon at a delta; add delta=…")
+    named = "" if unit is None else _checked_unit(unit)
     found = described.guarantee(delta=delta, epsilon=epsilon, method=method, accuracy=accuracy)
     judged = None if claim is None or delta is None else described.check(epsilon=claim, delta=delta, accuracy=accuracy)
     try:
@@ -129,12 +142,14 @@ def archive(
             write_output(part / GUARANTEE, found.to_json() + "\n")
             if judged is not None:
                 write_output(part / CLAIM, judged.to_json() + "\n")
-            write_output(part / STATEMENT, _statement(found, judged))
+            if named:
+                write_output(part / UNIT, json.dumps({"unit": named}) + "\n")
+            write_output(part / STATEMENT, _statement(found, judged, named))
             write_output(part / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
             write_output(part / PROOF_SCRIPT, _proof_script(found, method, judged))
             if plot:
                 given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
-                picture(described, given, "all", part / "plot.png")
+                picture(described, given, "all", part / "plot.png", claim=claim)
             digests = {file.name: _digest(file) for file in sorted(part.iterdir())}
             write_output(part / CONTENTS, json.dumps(digests, indent=1) + "\n")
     except (OSError, ValueError) as error:
@@ -195,12 +210,17 @@ def verified(folder: str | Path) -> Verified:
     if judged is not None and judged[1] is False:
         changed.add(CLAIM)
     claim = None if judged is None else judged[0]
+    unit = _read_unit(place / UNIT) if UNIT in here else ""
     expected = (
-        {STATEMENT: _statement(found, claim), PROOF_SCRIPT: _proof_script(found, found.method, claim)} if ours else {}
+        {STATEMENT: _statement(found, claim, unit), PROOF_SCRIPT: _proof_script(found, found.method, claim)}
+        if ours
+        else {}
     )
     changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
     other = "" if ours else str(release)
-    return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other, claim)
+    return Verified(
+        found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other, claim, unit
+    )
 
 
 def _judged_again(file: Path, found: Guarantee) -> tuple[Check, bool]:
@@ -218,10 +238,36 @@ def _judged_again(file: Path, found: Guarantee) -> tuple[Check, bool]:
     return judged, all(stored.get(name) == judged.to_dict()[name] for name in same)
 
 
-def _statement(found: Guarantee, claim: Check | None) -> str:
-    """Return the words of an archive: those of the guarantee, after the verdict about a claim."""
+def _checked_unit(unit: object) -> str:
+    """Return the name of a unit; InputError unless it is a line of plain words."""
+    plain = isinstance(unit, str) and unit.isprintable() and 0 < len(unit.strip()) <= _LONGEST_UNIT
+    if not isinstance(unit, str) or not plain or not set(unit).isdisjoint(_MARKUP):
+        raise InputError(f"unit={shown(unit)} must be plain words, such as person or client")
+    return unit.strip()
+
+
+def _read_unit(file: Path) -> str:
+    """Return the unit that an archive names; InputError where the file is none."""
+    try:
+        return _checked_unit(json.loads(_text(file))["unit"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{file} is no unit ({error}); give a folder that cumulant archive wrote") from error
+
+
+def describe_unit(unit: str) -> str:
+    """Return what one record is, as a sentence; empty if nobody said.
+
+    >>> describe_unit("client"), describe_unit("one hospital visit"), describe_unit("")
+    ('One record is one client.', 'One record is one hospital visit.', '')
+    """
+    return f"One record is one {unit.removeprefix('one ')}." if unit else ""
+
+
+def _statement(found: Guarantee, claim: Check | None, unit: str = "") -> str:
+    """Return the words of an archive: those of the guarantee, after the verdict about a claim, and the unit."""
     verdict = "" if claim is None else " ".join(describe_claim(claim)) + "\n\n"
-    return f"{verdict}{found.explain()}\n"
+    named = f"{describe_unit(unit)}\n" if unit else ""
+    return f"{verdict}{found.explain()}\n{named}"
 
 
 def describe_claim(claim: Check) -> list[str]:
@@ -241,7 +287,7 @@ def describe_result(found: Verified) -> list[str]:
         sentences.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
     if found.claim is not None:
         sentences[:0] = describe_claim(found.claim)
-    return sentences
+    return [*sentences, describe_unit(found.unit)] if found.unit else sentences
 
 
 def _text(file: Path) -> str:

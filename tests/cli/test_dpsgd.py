@@ -1,6 +1,7 @@
 """`cumulant dpsgd`: every way to form batches, the search for noise, and the factor 2."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -341,3 +342,62 @@ def test_the_norm_of_correlated_noise_is_said(capsys: pytest.CaptureFixture[str]
     assert "JAX Privacy states it over the column norm: divide by 1.119" in " ".join(out.split())  # sqrt(5/4)
     _, out, _ = asked(capsys, *BANDED, "--sampling", "poisson")
     assert "column norm" not in out
+
+
+def test_a_folder_is_written_by_another_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """`--out` was an unknown option; the error has the command, and that command works."""
+    loop = [
+        "dpsgd",
+        "--batch",
+        "64",
+        "--records",
+        "1797",
+        "--steps",
+        "280",
+        "--delta",
+        "1e-5",
+        "--out",
+        str(tmp_path / "a"),
+    ]
+    noisy = [*loop, "--noise-multiplier", "4", "--claim", "1"]
+    assert answer(noisy) == 2
+    assert "--out keeps one run; add --sampling NAME" in capsys.readouterr().err
+    assert answer([*loop, "--epsilon", "1", "--sampling", "poisson"]) == 2
+    assert "give --noise-multiplier in place of --epsilon" in capsys.readouterr().err
+    assert answer([*noisy, "--sampling", "poisson", "--unit", "image"]) == 2
+    command = capsys.readouterr().err.strip().partition("another command: ")[2]
+    assert shlex.split(command)[0] == "cumulant"
+    assert answer([*shlex.split(command)[1:], "--no-plot"]) == 0
+    assert "one record is one image" in capsys.readouterr().out
+    assert (
+        answer(
+            [
+                "fedavg",
+                "--clients",
+                "1000",
+                "--clients-per-round",
+                "20",
+                "--rounds",
+                "50",
+                "--noise-multiplier",
+                "1",
+                "--delta",
+                "1e-5",
+                "--sampling",
+                "poisson",
+                "--out",
+                "b",
+            ]
+        )
+        == 2
+    )
+    assert capsys.readouterr().err.strip().endswith("--delta 1e-5 --unit client --out b")
+
+
+def test_a_statement_of_opacus_says_which_rate_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    loop = ["--batch", "256", "--records", "60000", "--epochs", "1", "--noise-multiplier", "1.1", "--delta", "1e-5"]
+    assert answer(["dpsgd", *loop, "--rate", "opacus", "--statement", "text"]) == 0
+    said = capsys.readouterr().out
+    assert "Caveat: the rate is that of Opacus, 1 / 235 as its loader has 235 batches, not 256 / 60000;" in said
+    assert answer(["dpsgd", *loop, "--sampling", "poisson", "--statement", "text"]) == 0
+    assert "Opacus" not in capsys.readouterr().out

@@ -262,3 +262,27 @@ def test_no_band_where_no_lower_end_is_known() -> None:
     (axes,) = draw_charts([chart], "band").axes
     (band,) = axes.collections
     assert max(float(np.asarray(path.vertices)[:, 0].max()) for path in band.get_paths()) == lower.x[-1]
+
+
+def test_a_claim_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reviewer wants to see the claim beside the interval; panels without epsilons have none."""
+    words = [
+        "plot",
+        "Gaussian(sigma=4) * 10",
+        "--delta",
+        "1e-6",
+        "--claim",
+        "3",
+        "--out",
+        str(tmp_path / "a.png"),
+        "--json",
+    ]
+    assert answer(words) == 0
+    charts = json.loads(capsys.readouterr().out)["charts"]
+    assert charts["epsilon"]["curves"]["claim"]["y"] == charts["rounds"]["curves"]["claim"]["y"] == [3.0, 3.0]
+    assert "claim" not in charts["rdp"]["curves"]
+    assert "claim" not in charts["trade-off"]["curves"]
+    figure = cm.PureDP(1).plot(delta="1e-6", kind="epsilon", claim="0.5")
+    assert "claimed" in [text.get_text() for text in figure.axes[0].texts]
+    with pytest.raises(cm.InputError, match="claim"):
+        cm.PureDP(1).plot(claim=-1)

@@ -35,6 +35,7 @@ def archive(
     claim: Annotated[
         str | None, typer.Option(help="Judge this claimed epsilon at --delta, and keep the verdict.")
     ] = None,
+    unit: Annotated[str | None, typer.Option(help="What one record is, such as person, client or image.")] = None,
     method: Method = DEFAULT_METHOD,
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     no_plot: Annotated[bool, typer.Option("--no-plot", help="Leave the picture out; it needs cumulant[plot].")] = False,
@@ -53,9 +54,9 @@ def archive(
     Examples:
       cumulant archive "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * 1000" --delta 1e-6 --out release-1
       cumulant verify release-1
-      cumulant archive "Gaussian(sigma=4) * 10" --delta 1e-6 --claim 3 --out review-1
+      cumulant archive "Gaussian(sigma=4) * 10" --delta 1e-6 --claim 3 --unit client --out review-1
     """
-    from cumulant.archives import CLAIM
+    from cumulant.archives import CLAIM, describe_unit
     from cumulant.archives import archive as archived
     from cumulant.cli import answer
 
@@ -65,6 +66,7 @@ def archive(
         delta=delta,
         epsilon=epsilon,
         claim=claim,
+        unit=unit,
         method=as_method(method),
         accuracy=accuracy,
         plot=not no_plot,
@@ -74,17 +76,26 @@ def archive(
         number = answer.bare_number(found.epsilon if found.asked == "delta" else found.delta)
         typer.echo(number if judged is None else judged["verdict"])
     elif as_json:
-        typer.echo(found.to_json() if judged is None else json.dumps({**found.to_dict(), "claim": judged}))
+        more = ({} if judged is None else {"claim": judged}) | ({} if unit is None else {"unit": unit.strip()})
+        typer.echo(json.dumps({**found.to_dict(), **more}) if more else found.to_json())
     else:
         card = answer.answer_card(found)
         if judged is not None:
             card.rows.insert(0, ("Claim", _claim_words(judged)))
+        _add_unit(card, describe_unit(unit or ""))
         print_card(card)
     if not quiet:
         typer.echo(f"{out}: check it again by: cumulant verify {out}", err=True)
     if judged is not None:
         return _CODES[judged["verdict"]]
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
+
+
+def _add_unit(card: Card, sentence: str) -> None:
+    """Add what one record is below the row that says whom the number protects."""
+    place = next((i + 1 for i, (label, _) in enumerate(card.rows) if label == "Protects"), len(card.rows))
+    if sentence:
+        card.rows.insert(place, ("Unit", f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}"))
 
 
 def _claim_words(judged: dict[str, Any]) -> str:
@@ -268,7 +279,7 @@ def _confirmation_card(
 
 
 def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> int:
-    from cumulant.archives import describe_result, verified
+    from cumulant.archives import describe_result, describe_unit, verified
     from cumulant.cli import answer
 
     found = verified(folder)
@@ -277,11 +288,13 @@ def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> 
     elif as_json:
         fields = _fields(found.guarantee, found.check, found.lower)
         judged = {} if found.claim is None else {"claim": found.claim.to_dict()}
-        typer.echo(json.dumps(fields | {"changed": list(found.changed)} | judged))
+        named = {"unit": found.unit} if found.unit else {}
+        typer.echo(json.dumps(fields | {"changed": list(found.changed)} | judged | named))
     else:
         card = _confirmation_card(found.guarantee, found.check, found.lower, found.holds, tuple(found.changed))
         if found.claim is not None:
             card.rows.insert(0, ("Claim", _claim_words(found.claim.to_dict())))
+        _add_unit(card, describe_unit(found.unit))
         print_card(card)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*describe_result(found))}")

@@ -16,7 +16,15 @@ from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
 from cumulant.cli.loop_card import LoopRow, large_delta, loops_card
 from cumulant.cli.options import Explain, Json
-from cumulant.cli.statement import FORMS, print_claim, print_statement, read_words, warn_missing
+from cumulant.cli.statement import (
+    FORMS,
+    check_noise,
+    print_claim,
+    print_statement,
+    read_words,
+    refuse_folder,
+    warn_missing,
+)
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
@@ -104,6 +112,7 @@ def dpsgd(
     sampler: Annotated[
         str | None, typer.Option(help="For a statement: how batches were drawn, as implemented.")
     ] = None,
+    out: Annotated[str | None, typer.Option(hidden=True)] = None,
     explain: Explain = False,
     as_json: Json = False,
     quiet: Annotated[
@@ -175,6 +184,15 @@ def dpsgd(
             other = "--noise-bands" if bands is not None else sampling
             raise InputError(f"--rate is for Poisson samples; leave --rate away for {other}")
         sampling = "poisson"
+    if out is not None:
+        check_noise(noise_multiplier)
+        loops = [
+            replace(
+                _plan(batch, records, rate, epochs, steps, noise_multiplier or "1"), sampling=name, noise_bands=bands
+            )
+            for name in ([sampling] if sampling else known)
+        ]
+        raise refuse_folder(out, [str(sgd.run) for sgd in loops], delta, claim, unit)
     worded = bool(given) or setting is not None or deployment is not None
     _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
     plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
@@ -182,7 +200,9 @@ def dpsgd(
         sgd = replace(plan, sampling=sampling or "", noise_bands=bands)
         sgd = sgd if epsilon is None else sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
         stated = sgd if rate is None else sgd.run  # a rate leaves open how many records there are
-        text, missing = print_statement(stated, asked, statement, {**read_words(setting), **given}, deployment)
+        caveats = _opacus_caveat(batch, records) if rate == OPACUS_RATE and batch and records else []
+        words_of = {**read_words(setting), **given}
+        text, missing = print_statement(stated, asked, statement, words_of, deployment, caveats)
         typer.echo(text, nl=False)
         warn_missing(missing)
         return ExitCode.OK
@@ -279,6 +299,20 @@ def _about_opacus(loops: list[NoisySGD], rate: str | None) -> list[str]:
     if rate is None and poisson and loops[0].records % loops[0].batch:
         return ["if Opacus drew the batches, add --rate opacus"]
     return []
+
+
+def _opacus_caveat(batch: int, records: int) -> list[str]:
+    """Return what a statement says about the rate of stock Opacus.
+
+    >>> _opacus_caveat(256, 60000)
+    ['the rate is that of Opacus, 1 / 235 as its loader has 235 batches, not 256 / 60000; Opacus must have drawn them']
+    """
+    from cumulant.training.opacus_history import loader_length
+
+    length = loader_length(batch, records)
+    other = "" if records % batch == 0 else f", not {batch} / {records}"
+    rate = f"1 / {length} as its loader has {length} batches{other}"
+    return [f"the rate is that of Opacus, {rate}; Opacus must have drawn them"]
 
 
 def _opacus_steps(plan: NoisySGD) -> list[str]:

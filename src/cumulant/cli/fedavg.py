@@ -12,7 +12,7 @@ from cumulant.cli.card import Card, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.loop_card import LoopRow, large_delta, loops_card
 from cumulant.cli.options import Json
-from cumulant.cli.statement import Drawn, print_claim
+from cumulant.cli.statement import Drawn, check_noise, print_claim, refuse_folder
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
@@ -54,6 +54,7 @@ def fedavg(
     ] = None,
     grid: Annotated[str | None, typer.Option(help="The unit of integer noise; the clip norm is 1.")] = None,
     dimension: Annotated[int | None, typer.Option(help="Numbers in one update; integer noise then needs less.")] = None,
+    out: Annotated[str | None, typer.Option(hidden=True)] = None,
     as_json: Json = False,
     quiet: Annotated[
         bool,
@@ -106,6 +107,9 @@ def fedavg(
         )
         for name in names
     ]
+    if out is not None:
+        check_noise(noise_multiplier)
+        raise refuse_folder(out, [str(plan.run) for plan in plans], delta, claim, "client")
     if claim is not None:
         claimed, described = EPSILON.check("claim", claim), _loop(plans[0])
         checked = [CHECKED[plans[0].sampling], *_also_checked(plans[0])]

@@ -58,6 +58,7 @@ def plot(
     all_bounds: Annotated[
         bool, typer.Option("--all-bounds", help="Every bound of the divergences that applies.")
     ] = False,
+    claim: Annotated[str | None, typer.Option(help="A claimed epsilon, drawn as a line.")] = None,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the name of the picture alone.")] = False,
 ) -> None:
@@ -71,11 +72,13 @@ def plot(
     \b
     Examples:
       cumulant plot "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --delta 1e-6 --out run.png
+      cumulant plot "Gaussian(sigma=4) * 10" --delta 1e-6 --claim 3 --out claim.png --kind epsilon
       cumulant plot "Laplace(2) @ WithoutReplacement(rate=0.01) * 900" --out attack.svg --kind trade-off
       cumulant plot "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --out rounds.png --kind rounds --delta 1e-5 --json
     """
+    from cumulant.domains import EPSILON
     from cumulant.notation import parse
-    from cumulant.plotting.charts import CHARTS
+    from cumulant.plotting.charts import CHARTS, with_claim
     from cumulant.plotting.drawing import canvas
     from cumulant.plotting.sheet import PROPER, check_writable, draw_charts, write
 
@@ -83,6 +86,7 @@ def plot(
         raise InputError(f"kind={kind!r} is unknown; choose one of all, {', '.join(CHARTS)}")
     run = parse(expression)
     asked = PROPER.check("delta", delta)
+    claimed = None if claim is None else EPSILON.check("claim", claim)
     path = check_writable(out)
     canvas()  # what is missing is said before the work, not after it
     names = list(CHARTS) if kind == "all" else [kind]
@@ -90,7 +94,7 @@ def plot(
         charts = {}
         for name in names:
             tell(name)
-            charts[name] = CHARTS[name](run, asked, "all" if all_bounds else "best")
+            charts[name] = with_claim(name, CHARTS[name](run, asked, "all" if all_bounds else "best"), claimed)
         tell("drawing")
         write(draw_charts(list(charts.values()), str(run)), list(charts.values()), path)
     if quiet:

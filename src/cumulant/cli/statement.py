@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -61,9 +62,17 @@ def read_words(file: Path | None) -> dict[str, Any]:
 
 
 def print_statement(
-    run: NoisySGD | Expression, delta: Exact, form: str, said: Mapping[str, Any], deployment_file: Path | None
+    run: NoisySGD | Expression,
+    delta: Exact,
+    form: str,
+    said: Mapping[str, Any],
+    deployment_file: Path | None,
+    caveats: Sequence[str] = (),
 ) -> tuple[str, list[str]]:
-    """Return the statement in one form and the words that are missing; InputError where none may be."""
+    """Return the statement in one form and the words that are missing; InputError where none may be.
+
+    `caveats` are added to those of the noise.
+    """
     from cumulant.training.card import NOISES, Setting, statement
     from cumulant.training.registry import Deployment
 
@@ -79,7 +88,8 @@ def print_statement(
             f"a {form} leaves nothing open, and these are missing: {options}; give them, or --setting FILE"
         )
     words = {name: str(said.get(name) or TODO) for name in names}
-    found = statement(run, [delta], Setting(**words | ({} if words["noise"] in NOISES else {"noise": "float"})))
+    setting = Setting(**words | ({} if words["noise"] in NOISES else {"noise": "float"}))
+    found = statement(run, [delta], setting, caveats=caveats)
     if words["noise"] == TODO:
         found["noise"] = TODO
         found["caveats"] = [each for each in found["caveats"] if each not in NOISES.values()]
@@ -100,6 +110,21 @@ def warn_missing(missing: list[str]) -> None:
     """Name on standard error what was written as TODO."""
     if missing:
         sys.stderr.write(f"TODO: only you know {', '.join(missing)}\n")
+
+
+def check_noise(noise: str | None) -> None:
+    """InputError if a folder is asked for before the noise is known."""
+    if noise is None:
+        raise InputError("--out keeps a run with its noise; give --noise-multiplier in place of --epsilon")
+
+
+def refuse_folder(out: str, runs: Sequence[str], delta: str, claim: str | None, unit: str | None) -> InputError:
+    """Return the error for --out, with the command that archives the only run; several runs have no folder."""
+    if len(runs) > 1:
+        return InputError("--out keeps one run; add --sampling NAME, which prints the command of its archive")
+    words = ["cumulant", "archive", runs[0], "--delta", delta, *(["--claim", claim] if claim else [])]
+    words += [*(["--unit", unit] if unit else []), "--out", out]
+    return InputError(f"a folder is written by another command: {shlex.join(words)}")
 
 
 def print_claim(

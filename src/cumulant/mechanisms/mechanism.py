@@ -133,6 +133,7 @@ class Expression(Answers):
         out: Any = None,
         bounds: str = "best",
         title: str | None = None,
+        claim: Number | None = None,
     ) -> Any:
         """Draw "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them.
 
@@ -140,13 +141,14 @@ class Expression(Answers):
 
         Gives a matplotlib figure, which a notebook shows; a file `out` is written as PNG, SVG or PDF, with the numbers as CSV
         beside it. `bounds="all"` shows every bound of the divergences that applies. `title` stands above instead of the run.
+        `claim` is an epsilon of somebody else, drawn as a line.
 
         >>> import cumulant as cm
         >>> figure = cm.PureDP(1).plot(delta=1e-6, kind="rdp")
         >>> figure.axes[0].get_xlabel()
         'order α'
         """
-        return plot_registry.drawn("run", self, delta, kind, out, bounds, title)
+        return plot_registry.drawn("run", self, delta, kind, out, bounds, title, claim)
 
     # ---- operators
 

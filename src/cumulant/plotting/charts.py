@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -189,6 +189,27 @@ CHARTS: dict[str, Callable[[Expression, Exact, str], Chart]] = {
 """What can be drawn of a run."""
 
 
+CLAIM = "claim"
+"""The name of the curve of a claimed epsilon."""
+
+CLAIMED = ("epsilon", "rounds")
+"""Panels whose vertical axis is epsilon, so that a claim is a line in them."""
+
+
+def with_claim(name: str, chart: Chart, claim: Exact | None) -> Chart:
+    """Return the panel of this name with a line at the claimed epsilon, if it shows epsilons and there is a claim.
+
+    >>> import cumulant as cm
+    >>> chart = with_claim("epsilon", by_delta(cm.PureDP(1), Exact("1e-5")), Exact("0.5"))
+    >>> chart.curves["claim"].y.tolist()
+    [0.5, 0.5]
+    """
+    if claim is None or name not in CLAIMED:
+        return chart
+    ends = np.array([chart.curves["rdp"].x[0], chart.curves["rdp"].x[-1]])
+    return replace(chart, curves={**chart.curves, CLAIM: Curve(ends, np.full(2, float(claim)))})
+
+
 def _ends(run: Expression, delta: Exact | float) -> tuple[float, float]:
     """Return the two ends of epsilon; the lower one is NaN if none is known, as where it is 0 below a positive upper end."""
     found = run.guarantee(delta=delta, accuracy=ACCURACY)
@@ -202,7 +223,7 @@ def _interval(places: Array, ends: list[tuple[float, float]]) -> dict[str, Curve
     return both | {"lower": Curve(places[known], lower[known])} if known.any() else both
 
 
-def _short(run: Expression, longest: int = 60) -> str:
+def _short(run: Expression, longest: int = 110) -> str:
     text = str(run)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 

@@ -35,6 +35,10 @@ class Area:
     low: float
     high: float
 
+    def grown(self, by: float) -> Area:
+        """Return the rectangle with so much more room above and below."""
+        return Area(self.left, self.right, self.low - by, self.high + by)
+
     def meets(self, other: Area) -> bool:
         """Return True if the two rectangles have a point in common."""
         return self.left < other.right and other.left < self.right and self.low < other.high and other.low < self.high
@@ -97,8 +101,11 @@ def _best_place(
             area = label_area(x, middle, name)
             inside = area.left >= 0.0 and area.right <= 1.0 and area.low >= 0.02 and area.high <= 0.98
             crossed = sum(_crosses(other, area) for other in others)
+            near = sum(
+                _crosses(other, area.grown(LINE)) for other in others
+            )  # a label close to two curves names neither
             blocked = any(area.meets(each) for each in used) + (not inside)
-            score = -10.0 * blocked - 3.0 * crossed - rise - (0.5 if side == 0 else 0.0) - 0.1 * abs(x - 0.5)
+            score = -10.0 * blocked - 3.0 * crossed - near - rise - (0.5 if side == 0 else 0.0) - 0.1 * abs(x - 0.5)
             if score > best:
                 best, found = score, (x, middle)
     return found

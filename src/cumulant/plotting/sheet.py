@@ -14,11 +14,11 @@ import numpy as np
 
 from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.curves.cache import question
-from cumulant.domains import Domain, Number
+from cumulant.domains import EPSILON, Domain, Number
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.output import check_target, open_output
-from cumulant.plotting.charts import CHARTS, Chart, Curve
+from cumulant.plotting.charts import CHARTS, CLAIM, Chart, Curve, with_claim
 from cumulant.plotting.curve_labels import CHARACTER, LABEL_BOX, LETTERS, LINE, Area, label_area, label_curves
 from cumulant.plotting.drawing import Look, canvas, grid, save, style
 from cumulant.progress import step_progress
@@ -39,6 +39,7 @@ LOOKS = {
         Look("best", "best", "#101010", "-", ""),
         Look("attack", "no attack is above", "#101010", "-", ""),
         Look("guess", "blind guessing", "#808080", (0, (1, 1)), ""),
+        Look(CLAIM, "claimed", "#7030a0", (0, (6, 2, 1, 2)), ""),
         Look("claimed", "claimed", "#101010", "-", ""),
         Look("measured", "measured", "#c03010", (0, (5, 2)), "o"),
     )
@@ -80,8 +81,9 @@ def picture(
     out: str | Path | None = None,
     bounds: str = "best",
     title: str | None = None,
+    claim: Number | None = None,
 ) -> Figure:
-    """Draw one picture of a run; `title` stands above it instead of the run.
+    """Draw one picture of a run; `title` stands above it instead of the run, and `claim` is a claimed epsilon.
 
     It is written to a file, with its numbers in a table beside it, if one is named.
     """
@@ -95,6 +97,7 @@ def picture(
     if not isinstance(title, str | None):
         raise InputError(f"title={shown(title)} must be a text")
     asked = PROPER.check("delta", delta)
+    claimed = None if claim is None else EPSILON.check("claim", claim)
     if not isinstance(out, str | Path | None):
         raise InputError(f"out={shown(out)} must be the name of a file")
     path = None if out is None else check_writable(Path(out))
@@ -107,7 +110,7 @@ def picture(
     ):  # all charts are one question: a user's densities are integrated once
         for name in names:
             tell(name)
-            charts.append(CHARTS[name](run, asked, bounds))
+            charts.append(with_claim(name, CHARTS[name](run, asked, bounds), claimed))
         tell("drawing")
         figure = draw_charts(charts, str(run) if title is None else title)
     if path is not None:
@@ -208,7 +211,7 @@ def _mark(axes: Any, chart: Chart, x: float, y: float) -> Area:
 
 def _falls(chart: Chart) -> bool:
     """Return True if the curves of a panel fall from left to right."""
-    return all(bool(curve.y[-1] < curve.y[0]) for curve in chart.curves.values())
+    return all(bool(curve.y[-1] < curve.y[0]) for name, curve in chart.curves.items() if name != CLAIM)
 
 
 def label_ticks(axes: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.bounds.large_orders import log_block_largest, log_block_sum
+from cumulant.bounds.large_orders import log_block_largest, log_block_maxima, log_block_sum, log_block_sums
 from cumulant.bounds.without_replacement import theorem9
 from cumulant.curves.closed_form import Concentrated, LaplaceShift
 from cumulant.curves.curve import Curve
@@ -65,6 +65,19 @@ CASES: dict[str, tuple[Curve, Any]] = {
         for scale in ("2", "0.5")
     },
 }
+
+
+@pytest.mark.parametrize("rate", RATES, ids=["0.001", "0.1"])
+@pytest.mark.parametrize("name", CASES)
+def test_orders_side_by_side_are_those_alone(name: str, rate: Fraction) -> None:
+    """Bit for bit: an order that needs more divisions than its neighbours, or fewer, is not disturbed by them."""
+    coefficients = theorem9(CASES[name][0])
+    orders = [*ORDERS, 10**6, 3 * 10**9, 2**53]
+    alone = [log_block_sum(order, rate, coefficients) for order in orders]
+    assert log_block_sums(orders, rate, coefficients) == alone
+    assert log_block_sums(orders[::-3], rate, coefficients) == alone[::-3]
+    few = orders[::4]
+    assert log_block_maxima(few, rate, coefficients) == [log_block_largest(each, rate, coefficients) for each in few]
 
 
 @pytest.mark.parametrize("rate", RATES, ids=["0.001", "0.1"])

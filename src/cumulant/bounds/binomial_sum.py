@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.bounds.large_orders import log_block_largest, log_block_sum
+from cumulant.bounds.large_orders import log_block_largest, log_block_maxima, log_block_sum, log_block_sums
 from cumulant.curves.closed_form import lemma3
 from cumulant.curves.curve import Curve, narrow
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
@@ -102,6 +102,8 @@ class BinomialSum(Amplified):
             return np.array([self._chord(point, on) for point in lam], dtype=object)
         below = lam // 1
         above = below + (lam > below)
+        if not on.enclosing:
+            self._learn_far(np.concatenate([below, above]))
         left = self._at_integers(below, on)
         if (above == below).all():
             return left
@@ -138,6 +140,15 @@ class BinomialSum(Amplified):
             self._memory[name] = known
         return known
 
+    def _learn_far(self, lam: Array) -> None:
+        """Remember K in floats at the integers of these that take blocks, which are found for all of them at once."""
+        far = lam[(lam >= TERM_BY_TERM) & (lam < FARTHEST_ORDER)]
+        orders = [
+            order for order in (np.unique(far) + 1).astype(np.int64).tolist() if (order, False) not in self._far_cache
+        ]
+        if orders and not self.base.summed:
+            self._far_cache.update(((order, False), value) for order, value in self._large_orders(orders))
+
     def _far_value(self, order: int, on: Arithmetic) -> Any:
         """K by blocks in floats, or from a ball of the same blocks; remembered."""
         key = order, on.enclosing
@@ -149,11 +160,16 @@ class BinomialSum(Amplified):
                 found = self._from_balls([ball], lambda _: [self._far_value(order, FLOATS)])
                 self._far_cache[key] = BOUNDED.known(found)[0]
             else:
-                self._far_cache[key] = float(self._large_order(order, FLOATS))
+                self._far_cache.update(((each, False), value) for each, value in self._large_orders([order]))
         return self._far_cache[key]
 
+    def _large_orders(self, orders: list[int]) -> list[tuple[int, float]]:
+        """Return orders above TERM_BY_TERM with K in floats, from the blocks that matter."""
+        sums = log_block_sums(orders, self.rate, self.coefficients)
+        return [(order, float(FLOATS.log1p_exp(value))) for order, value in zip(orders, sums, strict=True)]
+
     def _large_order(self, order: int, on: Arithmetic) -> Scalar:
-        """K at an order above TERM_BY_TERM, from the blocks that matter."""
+        """K at an order above TERM_BY_TERM in balls, from the blocks that matter."""
         return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on, self.base.estimated))
 
     def _sums(self, orders: tuple[int, ...], on: Arithmetic) -> Array:
@@ -344,6 +360,11 @@ class PaperMaximum(BinomialSum):
             return super()._ball(order, on)
         logs, _, cut = self._logs(order, on, drop=1.0)
         return reduce(on.maximum, logs, on.maximum(on.number(0), on.number(cut))) + on.log(on.number(order))
+
+    def _large_orders(self, orders: list[int]) -> list[tuple[int, float]]:
+        largest = log_block_maxima(orders, self.rate, self.coefficients)
+        values = np.maximum(largest, 0.0) + np.log(np.array(orders, dtype=np.float64))
+        return list(zip(orders, values.tolist(), strict=True))
 
     def _large_order(self, order: int, on: Arithmetic) -> Scalar:
         largest = log_block_largest(order, self.rate, self.coefficients, on, self.base.estimated)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,9 @@ class BlockSettings:
 
     most_nodes: int = 2**14
     """Blocks at most; a bound of time."""
+
+    orders: int = 256
+    """Orders that are planned side by side; a bound of memory, about 10 MB."""
 
 
 SETTINGS = BlockSettings()
@@ -103,6 +107,11 @@ def log_block_sum(
     return _log_whole(_SUM, order, rate, coefficients, on, estimated)
 
 
+def log_block_sums(orders: Sequence[int], rate: Fraction, coefficients: Coefficients) -> list[float]:
+    """Return `log_block_sum` of each order in floats; many orders at once take far less time than one by one."""
+    return _log_totals(_SUM, orders, rate, coefficients)
+
+
 def log_block_largest(
     order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic = FLOATS, estimated: bool = False
 ) -> Scalar:
@@ -113,10 +122,20 @@ def log_block_largest(
     return _log_whole(_LARGEST, order, rate, coefficients, on, estimated)
 
 
+def log_block_maxima(orders: Sequence[int], rate: Fraction, coefficients: Coefficients) -> list[float]:
+    """Return `log_block_largest` of each order in floats."""
+    return _log_totals(_LARGEST, orders, rate, coefficients)
+
+
+def _log_totals(whole: _Whole, orders: Sequence[int], rate: Fraction, coefficients: Coefficients) -> list[float]:
+    chunks = [orders[i : i + SETTINGS.orders] for i in range(0, len(orders), SETTINGS.orders)]
+    return [plan.log_total for chunk in chunks for plan in _planned(whole, chunk, float(rate), coefficients)]
+
+
 def _log_whole(
     whole: _Whole, order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic, estimated: bool
 ) -> Scalar:
-    plan = _planned(whole, order, float(rate), coefficients)
+    plan = _planned(whole, [order], float(rate), coefficients)[0]
     if not on.exact:
         return plan.log_total
     nodes = np.array([int(node) for node in plan.nodes], dtype=object)
@@ -149,45 +168,74 @@ def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, 
     return value
 
 
-def _planned(whole: _Whole, order: int, rate: float, coefficients: Coefficients) -> _Plan:
-    log_rate = math.log(rate)
-    tolerance = 1e-13 if order <= SHARP_UP_TO else 1e-7
-    nodes = np.unique(
-        np.concatenate(
-            [np.arange(2.0, SETTINGS.head + 1), np.floor(np.geomspace(SETTINGS.head, order, SETTINGS.first_blocks))]
-        )
-    )
+def _planned(whole: _Whole, orders: Sequence[int], rate: float, coefficients: Coefficients) -> list[_Plan]:
+    """Return the plan of each order.
+
+    Orders are planned side by side: the blocks of one are so few that calls would cost more than what they compute.
+    """
+    log_rate, plans = math.log(rate), dict[int, _Plan]()
+    first, sizes = [_first_nodes(order) for order in orders], np.array(orders, dtype=np.float64)
+    nodes, of = np.concatenate(first), np.repeat(np.arange(len(orders)), [each.size for each in first])
     with np.errstate(all="ignore"):
-        log_c = np.array([coefficient(nodes, FLOATS) for coefficient in coefficients])
-        plan = _choose_blocks(nodes, log_c, order, log_rate, whole)
-        while nodes.size < SETTINGS.most_nodes:
-            matter = (np.diff(nodes) > 1) & (plan.log_share[:-1] > plan.log_total + math.log(tolerance / nodes.size))
-            start, width = nodes[:-1][matter, None], np.diff(nodes)[matter, None]
-            new = np.setdiff1d(np.floor(start + width * np.arange(1, SETTINGS.parts) / SETTINGS.parts), nodes)
+        log_c = _log_coefficients(nodes, coefficients)
+        while True:
+            last = np.append(np.flatnonzero(np.diff(of)), of.size - 1)
+            blocks, ends = _blocks(nodes, last), _ends(log_c, last)
+            coefficient, upward, share = _choose_blocks(blocks, ends, sizes[of], log_rate, whole)
+            floors = np.full(len(orders), np.inf)
+            for i, start, end in zip(of[last].tolist(), [0, *(last + 1).tolist()], (last + 1).tolist(), strict=False):
+                total = float(whole.of_blocks(share[start:end], FLOATS))
+                before = plans[i].log_total if i in plans else math.inf
+                part = nodes[start:end], coefficient[start:end], upward[start:end], share[start:end]
+                plans[i] = _Plan(*part, total)
+                tolerance = 1e-13 if orders[i] <= SHARP_UP_TO else 1e-7
+                # K = log(1 + e^total): what counts is the error of total, relative to K once K is large
+                if end - start < SETTINGS.most_nodes and not before - total < tolerance * max(1.0, total):
+                    floors[i] = total + math.log(tolerance / (end - start))
+            after, new = _splits(blocks, share > floors[of])
             if not new.size:
-                break
-            place = np.argsort(np.concatenate([nodes, new]), kind="stable")
-            new_c = np.array([coefficient(new, FLOATS) for coefficient in coefficients])
-            nodes, log_c = np.concatenate([nodes, new])[place], np.concatenate([log_c, new_c], axis=1)[:, place]
-            before, plan = plan.log_total, _choose_blocks(nodes, log_c, order, log_rate, whole)
-            # K = log(1 + e^total): what counts is the error of total, relative to K once K is large
-            if before - plan.log_total < tolerance * max(1.0, plan.log_total):
-                break
-    return plan
+                return [plans[i] for i in range(len(orders))]
+            # an order that is not split any more leaves; new nodes stand behind the start of the block that they split
+            going = np.isin(of, of[after])
+            place, new_c = np.cumsum(going)[after], _log_coefficients(new, coefficients)
+            nodes, of = np.insert(nodes[going], place, new), np.insert(of[going], place, of[after])
+            log_c = np.insert(log_c[:, going], place, new_c, axis=1)
 
 
-def _choose_blocks(nodes: Array, log_c: Array, order: int, log_rate: float, whole: _Whole) -> _Plan:
-    """The best coefficient and direction for each block between these nodes."""
-    ends = _blocks(nodes), _ends(log_c)
-    upward, downward = (_log_shares(*ends, order, log_rate, up, FLOATS, whole) for up in (True, False))
+def _first_nodes(order: int) -> Array:
+    """Return the nodes of the first division: all small ones, then a geometric sequence."""
+    far = np.floor(np.geomspace(SETTINGS.head, order, SETTINGS.first_blocks))
+    nodes = np.concatenate([np.arange(2.0, SETTINGS.head + 1), far])
+    return nodes[np.append(True, nodes[1:] > nodes[:-1])]
+
+
+def _log_coefficients(nodes: Array, coefficients: Coefficients) -> Array:
+    """Return a row of log c at these nodes for each coefficient; a node that several orders share is asked for once."""
+    j, place = np.unique(nodes, return_inverse=True)
+    return np.array([coefficient(j, FLOATS) for coefficient in coefficients])[:, place]
+
+
+def _splits(blocks: Array, matters: Array) -> tuple[Array, Array]:
+    """Return the nodes that divide each block that matters into parts, and which block each of them divides."""
+    which = np.flatnonzero((blocks[1] - blocks[0] > 1) & matters)
+    start, end = blocks[:, which, None]
+    nodes = np.floor(start + (end - start) * np.arange(1, SETTINGS.parts) / SETTINGS.parts)
+    new = nodes > np.concatenate([start, nodes[:, :-1]], axis=1)
+    return which[np.nonzero(new)[0]], nodes[new]
+
+
+def _choose_blocks(
+    blocks: Array, ends: Array, order: Array, log_rate: float, whole: _Whole
+) -> tuple[Array, Array, Array]:
+    """Return the best coefficient and direction for each block, and its share."""
+    upward, downward = (_log_shares(blocks, ends, order, log_rate, up, FLOATS, whole) for up in (True, False))
     shares = FLOATS.known(np.concatenate([upward, downward]))
-    best = np.argmin(shares, axis=0)
-    least = np.min(shares, axis=0)
-    return _Plan(nodes, best % len(log_c), best < len(log_c), least, float(whole.of_blocks(least, FLOATS)))
+    best, count = np.argmin(shares, axis=0), len(upward)
+    return best % count, best < count, np.min(shares, axis=0)
 
 
 def _log_shares(
-    blocks: Array, log_c: Array, order: int, log_rate: Scalar, upward: bool, on: Arithmetic, whole: _Whole
+    blocks: Array, log_c: Array, order: int | Array, log_rate: Scalar, upward: bool, on: Arithmetic, whole: _Whole
 ) -> Array:
     """Return a bound of the whole over each block start <= j < end.
 
@@ -208,14 +256,22 @@ def _log_shares(
     return height + last * log_rate + log_binomial(order, last, on) + whole.of_block(fall, count, on)
 
 
-def _blocks(nodes: Array) -> Array:
-    """Return the starts and the ends of the blocks."""
-    return np.array([nodes, np.append(nodes[1:], nodes[-1] + 1)])
+_LAST = slice(-1, None)
+"""The last block of a single order."""
 
 
-def _ends(values: Array) -> Array:
+def _blocks(nodes: Array, last: Any = _LAST) -> Array:
+    """Return the starts and the ends of the blocks; the last one of each order is a single node."""
+    end = np.append(nodes[1:], nodes[-1:])
+    end[last] = nodes[last] + 1
+    return np.array([nodes, end])
+
+
+def _ends(values: Array, last: Any = _LAST) -> Array:
     """Return the values at the start and the end of each block, from values at nodes."""
-    return np.array([values, np.concatenate([values[..., 1:], values[..., -1:]], axis=-1)])
+    end = np.concatenate([values[..., 1:], values[..., -1:]], axis=-1)
+    end[..., last] = values[..., last]
+    return np.array([values, end])
 
 
 def _at_ends(blocks: Array) -> Array:

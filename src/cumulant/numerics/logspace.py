@@ -68,10 +68,10 @@ def log_binomial_table(orders: tuple[int, ...]) -> tuple[Array, Array]:
     return table, finite
 
 
-def log_binomial(order: float, j: Array, on: Arithmetic = FLOATS) -> Array:
+def log_binomial(order: float | Array, j: Array, on: Arithmetic = FLOATS) -> Array:
     """Return log C(order, j) at scattered integers 0 <= j <= order, for any order.
 
-    The relative error is a few units in the last place.
+    An array has one order for each j, from 64 on. The relative error is a few units in the last place.
 
     >>> float(log_binomial(10, np.array([3.0]))[0]) - math.log(120) < 1e-15
     True
@@ -79,7 +79,7 @@ def log_binomial(order: float, j: Array, on: Arithmetic = FLOATS) -> Array:
     if on.exact:
         return on.log_gamma(order + 1) - on.log_gamma(j + 1) - on.log_gamma(order - j + 1)
     j = np.minimum(j, order - j)
-    if order < 64:
+    if np.ndim(order) == 0 and order < 64:
         return special.gammaln(order + 1) - special.gammaln(j + 1) - special.gammaln(order - j + 1)
     # log n!/m! with m = n - j >= n/2, by Stirling's series; written as a difference because gammaln(n) - gammaln(m)
     # would lose log(n) digits.

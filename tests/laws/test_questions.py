@@ -102,6 +102,32 @@ def sizes(family: str, name: str, i: int) -> list[str]:
     return ["close"] if COUNTS[i] == COUNTS[-1] else share(("tiny", "close"), place(family, name) // len(COUNTS))
 
 
+SIDES = ("deltas", "epsilons")
+"""What is asked of a run in turn, in a hunt both: the laws of one side never look at the other."""
+
+
+def side_of_count(family: str, name: str) -> list[str]:
+    """Return the sides that the count of this mechanism is asked for."""
+    return share(SIDES, place(family, name) // 10)
+
+
+def one_round(family: str, name: str) -> list[tuple[str, int, Method, list[str]]]:
+    """Return the rate, the place, the method and the sides of each question about one round; the next has the other side."""
+    methods: tuple[Method, ...] = ("best", "exact")
+    rates, at = ["0.3"] if family == NONE else ["0.001", "0.3"], place(family, name)
+    asked = [
+        (rate, at + i, method)
+        for i, rate in enumerate(rates)
+        for method in (methods if family == NONE else share(methods, at + i))
+    ]
+    return [(*each, share(SIDES, at // 2 + k)) for k, each in enumerate(asked)]
+
+
+def side_of_extreme(at: int) -> list[str]:
+    """Return the sides that the extreme at this place is asked for."""
+    return share(SIDES, at // 4)
+
+
 def test_every_count_is_taken() -> None:
     """By every kind of sample with several mechanisms, and by every mechanism at as many counts as there are kinds."""
     for family in FAMILIES:
@@ -113,41 +139,57 @@ def test_every_count_is_taken() -> None:
 def test_every_part_is_taken() -> None:
     """By every kind of sample: two parts of the total variation per run, with several mechanisms all of them."""
     for family in FAMILIES:
-        places = [place(family, name) for name in fitting(family, USUAL)]
-        assert {part for at in places for part in share(CLOSE, at, 2)} == set(CLOSE)
-        assert {part for at in places for part in share(BELOW, at, 2)} == set(BELOW)
-        assert {part for at in places for part in share(NEAR, at)} == set(NEAR)
-        asked = {(i, size) for name in USUAL for i in taken(family, name) for size in sizes(family, name, i)}
+        by_deltas = [name for name in USUAL if "deltas" in side_of_count(family, name)]
+        asked = {(i, size) for name in by_deltas for i in taken(family, name) for size in sizes(family, name, i)}
         assert asked == {*itertools.product(range(len(TINY)), ("tiny", "close")), (len(TINY), "close")}
+        by_epsilons = [name for name in USUAL if "epsilons" in side_of_count(family, name)]
+        parts = {
+            (i, part) for name in by_epsilons for i in taken(family, name) for part in share(NEAR, place(family, name))
+        }
+        assert parts == {*itertools.product(range(len(COUNTS)), NEAR)}
+
+
+def test_every_side_is_taken() -> None:
+    """With every method by every kind of sample, and for every extreme sample with every delta and count."""
+    for family in FAMILIES:
+        asked = [each for name in fitting(family, USUAL) for each in one_round(family, name)]
+        assert {(method, side) for _, _, method, sides in asked for side in sides} == {
+            *itertools.product(("best", "exact"), SIDES)
+        }
+        parts = {part for _, at, _, sides in asked if "deltas" in sides for part in share(CLOSE, at, 2)}
+        assert parts == set(CLOSE)
+        assert {each for _, at, _, sides in asked if "epsilons" in sides for each in share(BELOW, at, 2)} == set(BELOW)
+    for j in range(len(SAMPLES)):
+        places = range(j, j + len(EXTREMES))
+        found = {(at % 2, at // 2 % 2, side) for at in places for side in side_of_extreme(at)}
+        assert found == {*itertools.product((0, 1), (0, 1), SIDES)}
 
 
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
 def test_every_count(family: str, name: str) -> None:
-    asked = Asked()
+    asked, sides = Asked(), side_of_count(family, name)
     step = on(USUAL[name], family, "0.02")
     for i in taken(family, name):
-        times = COUNTS[i]
-        run, near, wanted = step * times, (step * times).epsilon("1e-6"), sizes(family, name, i)
-        close = top(run, (CLOSE[i],)) if "close" in wanted else []
-        tiny = [TINY[i]] if "tiny" in wanted else []
-        far = [] if times == COUNTS[-1] else [FAR[i]]
-        parts = share(NEAR, place(family, name)) if far else NEAR
-        epsilons = [f"{part * near:.9g}" for part in parts if 0 < near < math.inf]
-        check(run, ["1e-6", *tiny, *close], [*epsilons, *far], "best", asked)
+        run, deltas, epsilons = step * COUNTS[i], list[str](), list[str]()
+        if "deltas" in sides:
+            wanted = sizes(family, name, i)
+            close = top(run, (CLOSE[i],)) if "close" in wanted else []
+            deltas = ["1e-6", *([TINY[i]] if "tiny" in wanted else []), *close]
+        if "epsilons" in sides:
+            near, far = run.epsilon("1e-6"), FAR[i : i + 1]
+            parts = share(NEAR, place(family, name)) if far else NEAR
+            epsilons = [*(f"{part * near:.9g}" for part in parts if 0 < near < math.inf), *far]
+        check(run, deltas, epsilons, "best", asked)
     assert asked.faults == []
 
 
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
 def test_one_round_just_below_the_total_variation(family: str, name: str) -> None:
     asked = Asked()
-    rates = ["0.001", "0.3"]
-    methods: tuple[Method, ...] = ("best", "exact")
-    for i, rate in enumerate(rates[:1] if family == NONE else rates):
+    for rate, at, method, sides in one_round(family, name):
         run = on(USUAL[name], family, rate)
-        at = place(family, name) + i
-        deltas, epsilons = top(run, tuple(share(CLOSE, at, 2))), share(BELOW, at, 2)
-        for method in methods if family == NONE else share(methods, at):
-            check(run, deltas, epsilons, method, asked)
+        deltas = top(run, tuple(share(CLOSE, at, 2))) if "deltas" in sides else []
+        check(run, deltas, share(BELOW, at, 2) if "epsilons" in sides else [], method, asked)
     assert asked.faults == []
 
 
@@ -181,5 +223,7 @@ def test_extreme_values(family: str, rate: str, name: str) -> None:
         rdp = run.rdp([1, 1 + 1e-9, 2, 1e9, math.inf])
         assert not np.isnan(rdp).any()
         assert (rdp >= 0).all()
-        check(run, [*share(("1e-300", "0.5"), at), *top(run, (0.97,))], ["1e-12", "1e3"], "best", asked)
+        sides = side_of_extreme(at)
+        deltas = [*share(("1e-300", "0.5"), at), *top(run, (0.97,))] if "deltas" in sides else []
+        check(run, deltas, ["1e-12", "1e3"] if "epsilons" in sides else [], "best", asked)
     assert asked.faults == []

@@ -148,6 +148,20 @@ def by_balls(word: int, sigma: Fraction) -> set[int]:
     return found
 
 
+def all_nearest(words: list[int], values: list[int], sigma: Fraction) -> bool:
+    """Each value is the nearest integer to sigma Z on the whole cell of its word: two tails hold the cell between them."""
+    from flint import arb
+
+    with BALLS.at(160):
+        scale, cells = BALLS.number(sigma) * arb(2).sqrt(), arb(2) ** 64
+        for word, value in zip(words, values, strict=True):
+            low, k = word & (2**63 - 1), arb(-value if word >> 63 else value)
+            above, below = ((k + arb(half)) / scale for half in (0.5, -0.5))
+            if not (above.erfc() / 2 < arb(low) / cells and arb(low + 1) / cells < below.erfc() / 2):
+                return False
+    return True
+
+
 @pytest.mark.parametrize(
     ("sigma", "draws"), [("3/2", 4_000), (2**20 * 17, 12_000), ("1e-3", 1_000), (2**36, 5_000)], ids=str
 )
@@ -156,8 +170,7 @@ def test_what_floats_decide_is_what_balls_find(sigma: Any, draws: int) -> None:
     words = np.frombuffer(stream(11)(8 * drawn(draws)), dtype="<u8")
     found, undecided = fast_noise(words, scale)
     assert undecided.mean() < 0.02
-    for word, value in zip(words[~undecided].tolist(), found[~undecided].tolist(), strict=True):
-        assert by_balls(word, scale) == {value}
+    assert all_nearest(words[~undecided].tolist(), found[~undecided].tolist(), scale)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +187,19 @@ def test_what_32_bits_decide_is_decided_for_all_further_bits(sigma: Any, draws: 
     found, places = quick_noise(words, scale)
     decided = np.setdiff1d(np.arange(len(words)), places)
     assert len(decided) > len(words) / 4
-    for word, value in zip(words[decided].view(np.uint32).tolist(), found[decided].tolist(), strict=True):
-        for low in (0, 2**32 - 1):
-            assert by_balls((word << 32) | low, scale) == {value}
+    high, values = words[decided].view(np.uint32).tolist(), found[decided].tolist()
+    for low in (0, 2**32 - 1):
+        assert all_nearest([(word << 32) | low for word in high], values, scale)
+
+
+def test_a_neighbour_is_not_the_nearest() -> None:
+    words = np.frombuffer(stream(11)(8 * 50), dtype="<u8")
+    found, undecided = fast_noise(words, Fraction(2**20))
+    some, values = words[~undecided].tolist(), found[~undecided].tolist()
+    assert all_nearest(some, values, Fraction(2**20))
+    for word, value in zip(some, values, strict=True):
+        assert by_balls(word, Fraction(2**20)) == {value}
+        assert not any(all_nearest([word], [value + step], Fraction(2**20)) for step in (-1, 1))
 
 
 def test_few_draws_need_more_than_32_bits() -> None:

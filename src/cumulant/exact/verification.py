@@ -29,7 +29,7 @@ from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.choose import Side, best_value, choose_second_line, sides
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
-from cumulant.exact.inversion.line import Choice, FloatLine, build_line
+from cumulant.exact.inversion.line import Choice, build_line
 from cumulant.exact.inversion.line import Line as InversionLine
 from cumulant.exact.inversion.saddle import Line
 from cumulant.exact.inversion.settings import LINE
@@ -301,7 +301,7 @@ def _saddle_line_delta(
 
     Returns None if the line is not accurate.
     """
-    at = saddle.saddle_at(terms, epsilon)
+    at = saddle.saddle_point(terms, epsilon=epsilon)
     if (
         at is None
         or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > VERIFICATION.most_log_atoms
@@ -321,6 +321,4 @@ def _saddle_line_theorem_b(line: Line, epsilon: float) -> float:
 
     It is the smallest bound over the gap, each of which is valid.
     """
-    period, weights = line.weighted(THEOREM_B)
-    along = FloatLine(line.lam, period, line.cgf, weights, line.frequencies)
-    return best_value(along, epsilon, False, THEOREM_B)[0]
+    return best_value(line.floats(THEOREM_B), epsilon, False, THEOREM_B)[0]

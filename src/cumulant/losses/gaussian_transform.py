@@ -48,18 +48,14 @@ class UnsampledGaussian(Transform):
 class GaussianBase(Base):
     """x = t v, y = v + t/2 standard normal under Q0."""
 
-    t: Fraction
-
-    @property
-    def shift(self) -> Fraction:
-        return self.t
+    shift: Fraction
 
     def distance(self) -> Scalar:
         # TV = erf(t / sqrt 8)
-        return (BALLS.number(self.t) / BALLS.number(8).sqrt()).erf()
+        return (BALLS.number(self.shift) / BALLS.number(8).sqrt()).erf()
 
     def density(self, on: Any) -> Callable[[Any], Any]:
-        half, log_root = _constants(self.t, on)
+        half, log_root = _constants(self.shift, on)
 
         def log_density(v: Any) -> Any:
             y = v + half
@@ -69,7 +65,7 @@ class GaussianBase(Base):
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         # |phi(y)| = e^{(Im^2 - Re^2)/2} / sqrt(2 pi), largest where Re y is nearest to 0
-        shift, log_root = _constants(self.t, on)
+        shift, log_root = _constants(self.shift, on)
         near = abs(centre + shift) - half
         return (height * height - on.where(near > 0, near * near, 0 * near)) / 2 - log_root
 
@@ -77,7 +73,7 @@ class GaussianBase(Base):
         return height * height / 2
 
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
-        t = float(self.t)
+        t = float(self.shift)
         beyond = np.arange(SPAN_STEP, FARTHEST, SPAN_STEP)
         y = (lam + 1) * t + beyond
         log_w = sampled_loss(t * (y - t / 2), rate, kept)
@@ -103,7 +99,7 @@ class GaussianBase(Base):
         from flint import arb
 
         # each bound is the integral of a function that falls outward, so a sum of equidistant values is no more
-        t, g, kept = BALLS.number(self.t), BALLS.number(rate), BALLS.number(1 - rate)
+        t, g, kept = BALLS.number(self.shift), BALLS.number(rate), BALLS.number(1 - rate)
         y = arb(span[1]) + t / 2
         gap = y - (lam + 1) * t
         if sign > 0:  # (log)' = -y + (lam+1) t s <= -(Y - (lam+1) t)
@@ -131,7 +127,7 @@ class GaussianBase(Base):
 
     def peaks(self, power: float) -> int:
         # (log f)' = -x/t^2 + (p+1) s(x) + const: one zero while (p+1) t^2 < 4, at most three else
-        return 1 if (power + 1) * float(self.t) ** 2 < 3.99 else 2
+        return 1 if (power + 1) * float(self.shift) ** 2 < 3.99 else 2
 
 
 def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:

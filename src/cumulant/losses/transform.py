@@ -438,18 +438,15 @@ class Mixed(DensityLaw):
     def steepness(self) -> float:
         return float(self.base.shift)
 
-    def _floats(self) -> tuple[float, float, float]:
-        (t, of_t), (g, of_g) = self.base.shift.as_integer_ratio(), self.rate.as_integer_ratio()
-        return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
-
     def _numbers(self, on: Any) -> tuple[Any, Any, Any]:
         """Return t, g and 1 - g."""
         if on is ON_FLOATS:
-            return self._floats()
+            (t, of_t), (g, of_g) = self.base.shift.as_integer_ratio(), self.rate.as_integer_ratio()
+            return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
         return on.number(self.base.shift), on.number(self.rate), on.number(1 - self.rate)
 
     def float_point(self, v: Array) -> tuple[Array, Array]:
-        t, g, kept = self._floats()
+        t, g, kept = self._numbers(ON_FLOATS)
         return sampled_loss(t * v, g, kept), self.base.density(np)(v)
 
     def ball_point(self) -> Callable[[Any], tuple[Any, Any]]:
@@ -461,7 +458,7 @@ class Mixed(DensityLaw):
         return loss, self.base.density(BOUNDED)(v)
 
     def span(self, lam: float, log_error: float) -> tuple[float, float]:
-        _, g, kept = self._floats()
+        _, g, kept = self._numbers(ON_FLOATS)
         return self.base.span(lam, g, kept, self.whole, log_error)
 
     def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
@@ -531,7 +528,7 @@ class Mixed(DensityLaw):
         return total
 
     def float_variation(self, lam: float, low: float, high: float) -> tuple[float, float]:
-        t, g, kept = self._floats()
+        t, g, kept = self._numbers(ON_FLOATS)
         edges = self.cells(lam, low, high)
         x = t * edges
         log_w = np.log(kept + g * np.exp(x))

@@ -361,7 +361,7 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
         log_delta = -float(10 ** rng.uniform(0.7, 1.9))
         laws = (Law(found, found.transform(), True, times),)
         upper = ((found, times),)
-        exponent = saddle.saddle(upper, log_delta)
+        exponent = saddle.saddle_point(upper, log_delta=log_delta)
         guess = theorem_w._guess_epsilon(upper, order, log_delta, lam if exponent is None else float(exponent.lam[0]))
         at = ReferenceChoice(order, laws, guess)
         if not 1e-3 < guess.epsilon < 300:

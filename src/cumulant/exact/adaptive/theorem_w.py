@@ -272,7 +272,7 @@ def _choose_reference(round_types: tuple[DominatedType, ...], upper: Terms, log_
 
     Returns None if none is proved.
     """
-    at = saddle.saddle(upper, log_delta)
+    at = saddle.saddle_point(upper, log_delta=log_delta)
     if at is None:
         return None
     lam = _rounded_order(float(at.lam[0]))

@@ -140,7 +140,7 @@ def _single_round_epsilon(terms: Terms, log_delta: float, upper: bool) -> Bound 
 def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
     """Yield bounds on epsilon from grids that follow the answer, at most four."""
     asked = _log_delta_without_leak(terms, log_delta)
-    at = saddle.saddle(terms, asked) if asked > -math.inf else None
+    at = saddle.saddle_point(terms, log_delta=asked) if asked > -math.inf else None
     if at is None:
         return
     if all(step.span(log_delta) == (0.0, 0.0) for step, _ in terms):
@@ -155,7 +155,7 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
         if not math.isfinite(found.value) or found.value == 0:
             return
         slope = max(_slope(sums, found.value), sums.lam)
-        after = saddle.saddle_at(terms, found.value)
+        after = saddle.saddle_point(terms, epsilon=found.value)
         close = abs(found.value - guess) <= GRID.close * found.value
         guess, at = found.value, after or at
         if close and grid_width(terms, at, guess, slope, accuracy, upper) >= 0.6 * width:
@@ -198,7 +198,7 @@ def grid_delta(
 
 def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:
     """Yield bounds on delta from grids that follow the answer, at most two."""
-    at = _representable_saddle(terms, saddle.saddle_at(terms, epsilon)) if leak_of(terms) < 1 else None
+    at = _representable_saddle(terms, saddle.saddle_point(terms, epsilon=epsilon)) if leak_of(terms) < 1 else None
     if at is None:
         return
     if at.lam[0] > most:
@@ -217,7 +217,7 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: fl
 def _representable_saddle(terms: Terms, at: Moments | None) -> Moments | None:
     """Return the saddle point, or one at a smaller order if its delta is too small for floats."""
     if at is not None and float(saddle.approximation(at)[0]) < GRID.smallest_log_delta:
-        return saddle.saddle(terms, GRID.smallest_log_delta) or at
+        return saddle.saddle_point(terms, log_delta=GRID.smallest_log_delta) or at
     return at
 
 
@@ -248,7 +248,7 @@ def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
 
 def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
     """Yield bounds on epsilon by Theorem B from grids that follow the answer."""
-    at = saddle.saddle(terms, log_delta - 0.5)  # the constant of the cone costs about that much
+    at = saddle.saddle_point(terms, log_delta=log_delta - 0.5)  # the constant of the cone costs about that much
     if at is None:
         return
     guess, slope = max(float(saddle.epsilon_of(at)[0]), 1e-12), float(at.lam[0])
@@ -262,7 +262,7 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
         yield Bound(next_above(max(found, 0.0) + sums.slip), sums.lam + 1, sums.width, sums.mass.size)
         if not 0 < found < math.inf:
             return
-        slope, at = max(_slope(sums, found), sums.lam), saddle.saddle_at(terms, found) or at
+        slope, at = max(_slope(sums, found), sums.lam), saddle.saddle_point(terms, epsilon=found) or at
         close, guess = abs(found - guess) <= GRID.close * found, found
         if close and grid_width(terms, at, guess, slope, accuracy, upper=True) >= 0.6 * width:
             return
@@ -279,7 +279,7 @@ def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
 
 def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
     """Yield the bound on delta by Theorem B from one grid."""
-    at = _representable_saddle(terms, saddle.saddle_at(terms, epsilon))
+    at = _representable_saddle(terms, saddle.saddle_point(terms, epsilon=epsilon))
     if at is None or epsilon <= 0:
         return
     lam = float(at.lam[0])

@@ -236,7 +236,11 @@ def _choose_line(side: Side, asked: Questions, accuracy: float, part: float) -> 
     for place in places:
         times, given = int(asked.times[place]), float(asked.given[place])
         repeated = _repeat_side(side, times)
-        at = choose.saddle_point(repeated.terms, *((given, None) if asked.delta_given else (None, given)))
+        at = saddle.saddle_point(
+            repeated.terms,
+            log_delta=given if asked.delta_given else None,
+            epsilon=max(given, LINE.smallest_epsilon),
+        )
         if at is None:
             return None
         guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if asked.delta_given else given

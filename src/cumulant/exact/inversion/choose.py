@@ -8,8 +8,6 @@ Every choice is valid; a bad one makes balls wide, or the proof of decay fail (d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
@@ -64,28 +62,14 @@ def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
         if round_types is None:
             return None
         profile.append(Side(terms, round_types))
-    return profile, _theorem_b_side(rounds) if cone else None
-
-
-def _theorem_b_side(rounds: Rounds) -> Side | None:
-    """Return the side of Theorem B; None if it does not apply."""
-    found = rounds.theorem_b
+    found = rounds.theorem_b if cone else None
     if found is None or found.round_types is None:
-        return None
-    return Side(found.terms, found.round_types, found.extra, THEOREM_B)
+        return profile, None
+    return profile, Side(found.terms, found.round_types, found.extra, THEOREM_B)
 
 
-_lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", default=None)
-
-
-@contextmanager
-def share_guess_lines() -> Iterator[None]:
-    """Let the guesses made inside share their lines in floats."""
-    token = _lines.set([])
-    try:
-        yield
-    finally:
-        _lines.reset(token)
+GUESS_LINES: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("guess_lines", default=None)
+"""Lines in floats that the guesses of several questions share; None if questions share nothing."""
 
 
 # ---- order, period, exponents
@@ -99,7 +83,7 @@ def choose_line(
 
     `spacing` is that of the losses' lattice, 0 if there is none: near the largest loss the saddle point runs away.
     """
-    at = saddle_point(side.terms, log_delta, epsilon)
+    at = saddle.saddle_point(side.terms, log_delta=log_delta, epsilon=max(epsilon or 0.0, LINE.smallest_epsilon))
     if at is None:
         return None
     guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if epsilon is None else epsilon
@@ -129,7 +113,7 @@ def choose_second_line(side: Side, epsilon: float, accuracy: float, spacing: flo
 
     Returns None if floats find no line.
     """
-    at = saddle_point(side.terms, None, epsilon)
+    at = saddle.saddle_point(side.terms, epsilon=max(epsilon, LINE.smallest_epsilon))
     if at is None:
         return None
     order, size = float(at.lam[0]), float(saddle.approximation(at)[0])
@@ -176,7 +160,7 @@ def _choices_at_orders(
         best = int(np.argmax(right[i] <= max(1.01 * least, LINE.image_period_share * left)))
         period = max(left, float(right[i, best]))
         last = math.sqrt(2 * (wanted + gap)) / float(narrow[i])
-        exponent, bits = _decay_exponent(wanted, gap, last), _bits(side, wanted, gap)
+        exponent, bits = _decay_exponent_and_bits(side, wanted, gap, last)
         if 0 < period < math.inf and math.isfinite(exponent) and bits < LINE.most_bits:
             found.append(Choice(lam, period, exponent, wanted, guess, size, float(outer[best]), bits, last * period))
     return found
@@ -192,18 +176,15 @@ def _image_periods(side: Side, orders: Array, beyond: Array, guess: float, size:
     return outer, np.where(np.isfinite(right), right, np.inf)
 
 
-def _decay_exponent(wanted: float, gap: float, last: float) -> float:
-    """Return the exponent b for which e^{K - lam eps - b} / (pi u_N) is below e^-B delta."""
-    return wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
+def _decay_exponent_and_bits(side: Side, wanted: float, gap: float, last: float) -> tuple[float, int]:
+    """Return the exponent b for which e^{K - lam eps - b} / (pi u_N) is below e^-B delta, and the bits of the balls.
 
-
-def _bits(side: Side, wanted: float, gap: float) -> int:
-    """Return the bits that the balls need.
-
-    They are for the wanted digits, the digits that cancel, and a guard.
+    The bits are for the wanted digits, the digits that cancel, and a guard.
     """
+    exponent = wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
     rounds = sum(times for _, times in side.round_types)
-    return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + LINE.guard_bits, LINE.fewest_bits)
+    bits = math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + LINE.guard_bits
+    return exponent, max(bits, LINE.fewest_bits)
 
 
 def _deviations(terms: Terms, orders: Array) -> Array:
@@ -224,14 +205,6 @@ def _deviations(terms: Terms, orders: Array) -> Array:
     return np.sqrt(total)
 
 
-def saddle_point(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
-    """Return the saddle point for a log delta, or for an epsilon if there is no log delta.
-
-    Returns None if there is none.
-    """
-    return saddle.saddle_at(terms, max(epsilon or 0.0, 1e-9)) if log_delta is None else saddle.saddle(terms, log_delta)
-
-
 @np.errstate(all="ignore")
 def line_suffices(side: Side, built: Line, log_delta: float | None, epsilon: float | None, accuracy: float) -> bool:
     """Return True if a line is as accurate for this question as a line of its own would be."""
@@ -248,11 +221,12 @@ def line_suffices(side: Side, built: Line, log_delta: float | None, epsilon: flo
     last = 2 * math.pi / choice.period * built.frequencies
     outer = float(saddle.moments(side.terms, np.array([t])).cgf[0])
     right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * at - size
+    exponent, bits = _decay_exponent_and_bits(side, wanted, gap, last)
     return bool(
-        choice.decay_exponent >= _decay_exponent(wanted, gap, last)
+        choice.decay_exponent >= exponent
         and choice.lam * choice.period >= wanted - size
         and (t - choice.lam) * choice.period >= wanted + right
-        and choice.bits >= _bits(side, wanted, gap)
+        and choice.bits >= bits
     )
 
 
@@ -298,16 +272,15 @@ def guess(side: Side, query: Query) -> float | None:
 @np.errstate(all="ignore")
 def _guess_line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
     """Return the line in floats, to compare sides by; None if it does not decay."""
-    known = _lines.get()
+    known = GUESS_LINES.get()
     for where, line in known or ():
         if where == side and _is_followable(line, log_delta, epsilon):
             return line
-    at = saddle_point(side.terms, log_delta, epsilon)
+    at = saddle.saddle_point(side.terms, log_delta=log_delta, epsilon=max(epsilon or 0.0, LINE.smallest_epsilon))
     found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
     if found is None:
         return None
-    period, weights = found.weighted(side.test)
-    line = FloatLine(found.lam, period, found.cgf, weights, found.frequencies)
+    line = found.floats(side.test)
     if known is not None:
         known.append((side, line))
     return line

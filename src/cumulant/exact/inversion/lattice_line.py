@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from cumulant.exact.inversion.decay import DecayNotProved, extend_decay
 from cumulant.exact.inversion.line import (
@@ -99,7 +100,7 @@ def build_lattice_line(
         values,
         beyond,
         leak_probability(round_types),
-        lambda: moment_ball(round_types, choice, Fraction(0)),
+        partial(moment_ball, round_types, choice, Fraction(0)),
         nodes,
         lattice=lattice,
         folds=folds,

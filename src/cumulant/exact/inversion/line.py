@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,11 @@ def composed_transform(
         raise DecayTooSlow(f"a proof would take {count:,} frequencies")
     values, nodes = [acb(1)] * (count + 1), 0
     for round_type in known:
-        rule = _rule(
-            round_type, choice.lam, last, round_type.log_mass - choice.decay_exponent - math.log(round_type.times) - 6
-        )
+        goal = round_type.log_mass - choice.decay_exponent - math.log(round_type.times) - 6
+        law = round_type.law
+        rule = round_type.atoms if law is None else whole_rule(law, choice.lam, last, goal)
+        if rule is None:
+            raise DecayNotProved("a law without density and without atoms has no line")
         nodes += rule.size
         if nodes * count > work:
             raise DecayTooSlow(f"a proof would take {count:,} frequencies at {nodes:,} nodes")
@@ -154,15 +157,6 @@ def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | No
     if rule is None:
         raise DecayNotProved("a law without density and without atoms has no line")
     return rule.mass(), rule if law is None else None
-
-
-def _rule(round_type: TiltedType, lam: float, last: float, goal: float) -> Rule:
-    """Return a quadrature rule of the law that is accurate up to the last frequency."""
-    if round_type.law is not None:
-        return whole_rule(round_type.law, lam, last, goal)
-    if round_type.atoms is None:
-        raise DecayNotProved("a law without density and without atoms has no line")
-    return round_type.atoms
 
 
 def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:
@@ -598,7 +592,7 @@ def build_line(
         values,
         beyond,
         leak_probability(round_types),
-        lambda: moment_ball(round_types, choice, square),
+        partial(moment_ball, round_types, choice, square),
         nodes,
         square,
         smooth,

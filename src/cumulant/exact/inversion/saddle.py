@@ -7,12 +7,12 @@ step 2pi/T adds the images of the law shifted by multiples of T, which is an err
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cumulant.exact.grid.fft import EXPONENTS
+from cumulant.exact.inversion.line import FloatLine
 from cumulant.exact.inversion.settings import SADDLE
 from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.grid import Step, Terms
@@ -29,10 +29,11 @@ class Line:
     frequencies: Array
     exponents: Array
 
-    def weighted(self, test: TestFunction) -> tuple[float, Array]:
-        """Return the period of the line, and e^K(z) / D(z) relative to e^K(lam) for a test function."""
-        z = self.lam + 1j * self.frequencies
-        return 2 * math.pi / (self.frequencies[1] - self.frequencies[0]), np.exp(self.exponents) / test.denominator(z)
+    def floats(self, test: TestFunction) -> FloatLine:
+        """Return the line with the weights e^K(z) / D(z) of a test function, relative to e^K(lam), to search along."""
+        weights = np.exp(self.exponents) / test.denominator(self.lam + 1j * self.frequencies)
+        period = 2 * math.pi / (self.frequencies[1] - self.frequencies[0])
+        return FloatLine(self.lam, period, self.cgf, weights, self.frequencies)
 
     def coarser(self) -> Line:
         """Return the line of half the period: every other frequency."""
@@ -95,28 +96,20 @@ def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
     return loss, weight / size[:, None], cgf
 
 
-def saddle(terms: Terms, log_delta: float) -> Moments | None:
-    """Return the order whose saddle point approximation of delta is this delta.
+def saddle_point(terms: Terms, *, log_delta: float | None = None, epsilon: float = 0.0) -> Moments | None:
+    """Return the order whose saddle point approximation of delta is this delta, or whose saddle point is at this epsilon.
 
-    Returns None if there is none.
+    Epsilon counts if there is no log delta. The order is found by nested subdivision. Returns None if there is none.
     """
-    return _order_at_zero(terms, lambda found: log_delta - approximation(found))
 
+    def excess(found: Moments) -> Array:
+        """Return a rising function of the order that is 0 at the saddle point."""
+        return epsilon_of(found) - epsilon if log_delta is None else log_delta - approximation(found)
 
-def saddle_at(terms: Terms, epsilon: float) -> Moments | None:
-    """Return the order whose saddle point is at this epsilon; None if there is none."""
-    return _order_at_zero(terms, lambda found: epsilon_of(found) - epsilon)
-
-
-def _order_at_zero(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
-    """Return the order at which a rising function of the moments is 0, by nested subdivision.
-
-    Returns None if it is never finite.
-    """
     low, high = SADDLE.smallest_order, 16.0
     while True:
         grid = np.geomspace(low, high, 16)
-        value = rising(moments(terms, grid))
+        value = excess(moments(terms, grid))
         if value[-1] >= 0:
             break
         if not np.isfinite(value[-1]):
@@ -129,7 +122,7 @@ def _order_at_zero(terms: Terms, rising: Callable[[Moments], Array]) -> Moments 
         if right == 0:
             break
         grid = np.geomspace(grid[right - 1], grid[right], 7)
-        value = rising(moments(terms, grid))
+        value = excess(moments(terms, grid))
     return moments(terms, grid[int(np.argmin(np.abs(value)))][None])
 
 
@@ -197,7 +190,7 @@ def saddle_epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None
 
     Returns None if the spectrum does not decay.
     """
-    at = saddle(terms, log_delta)
+    at = saddle_point(terms, log_delta=log_delta)
     if at is None:
         return None
     finer = line(terms, at, spread(terms, at), 2.0)

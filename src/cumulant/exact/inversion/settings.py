@@ -98,7 +98,7 @@ class LineSettings:
     """Accuracy of a finite sum on a lattice; measured: it costs hardly more than a coarse one."""
 
     smallest_epsilon: float = 1e-9
-    """Epsilon below which the cost of smoothing is not divided by it; convention."""
+    """Smallest epsilon of a saddle point, and by which the cost of smoothing is divided; convention."""
 
     many_rounds: int = 2000
     """Rounds from which on balls are asked without a guess in floats; chosen by hand: a line is then the best route."""

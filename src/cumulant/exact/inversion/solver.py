@@ -19,6 +19,7 @@ from typing import Any
 from cumulant.conversion.query import Query
 from cumulant.exact.inversion.bracket import prove_epsilon
 from cumulant.exact.inversion.choose import (
+    GUESS_LINES,
     Side,
     best_value,
     choose_line,
@@ -26,7 +27,6 @@ from cumulant.exact.inversion.choose import (
     guess,
     line_suffices,
     search_target,
-    share_guess_lines,
     sides,
 )
 from cumulant.exact.inversion.decay import DecayNotProved
@@ -73,11 +73,11 @@ def share_lines(spare: float = LINE.spare) -> Iterator[None]:
 
     Each line is built with `spare` nats of extra accuracy.
     """
-    token = _shared.set(_SharedLines(spare))
+    token, guesses = _shared.set(_SharedLines(spare)), GUESS_LINES.set([])
     try:
-        with share_guess_lines():
-            yield
+        yield
     finally:
+        GUESS_LINES.reset(guesses)
         _shared.reset(token)
 
 
@@ -160,7 +160,7 @@ def lower_end(
     side, effort = Side(terms, round_types), effort or Effort()
     if rounds.estimated or _is_out_of_reach(query):
         return None
-    if not (_skips_guess(side, effort) or guess(side, query) is not None):
+    if not _skips_guess(side, effort) and guess(side, query) is None:
         return None
     return side_end(side, query, accuracy, upper=False, effort=effort)
 
@@ -191,9 +191,7 @@ def _theorem_b_is_smaller(profile: list[Side], by_cone: Side | None, query: Quer
     shared, asked = _shared.get(), float(query.value)
     if shared is not None and (known := shared.decision(profile, by_cone, asked)) is not None:
         return known
-    if by_cone is None and all(_skips_guess(side, effort) for side in profile):
-        return False
-    if by_cone is None and _has_many_rounds(profile[0]):
+    if by_cone is None and all(_skips_guess(side, effort, LINE.many_rounds) for side in profile):
         return False
     guesses: list[float] = []
     for side in profile if by_cone is not None else profile[:1]:
@@ -209,22 +207,18 @@ def _theorem_b_is_smaller(profile: list[Side], by_cone: Side | None, query: Quer
     return found
 
 
-def _has_many_rounds(side: Side) -> bool:
-    """Return True if so many rounds run that a line is worth trying without a guess."""
-    return sum(times for _, times in side.round_types) >= LINE.many_rounds
-
-
-def _skips_guess(side: Side, effort: Effort) -> bool:
+def _skips_guess(side: Side, effort: Effort, many: float = math.inf) -> bool:
     """Return True if balls are asked without a guess.
 
-    That is so for atoms, for unsampled Gaussians, and if a proof is wanted.
+    That is so if a proof is wanted, for atoms, for unsampled Gaussians, and from so `many` rounds on.
     """
-    return effort.wants_proof or _has_atoms_only(side) or any(each.square for each, _ in side.round_types)
-
-
-def _has_atoms_only(side: Side) -> bool:
-    """Return True if every round type has atoms only."""
-    return all(each.density_law() is None for each, _ in side.round_types)
+    smooth, rounds = False, 0
+    for each, times in side.round_types:
+        if each.square:
+            return True
+        smooth = smooth or each.density_law() is not None
+        rounds += times
+    return effort.wants_proof or not smooth or rounds >= many
 
 
 # ---- what balls prove
@@ -280,7 +274,8 @@ def _new_line(
             return build_line(side.round_types, choice, side.extra, work=effort.work)
         except (DecayNotProved, ArithmeticError) as reason:
             effort.reasons.append(reason if isinstance(reason, DecayNotProved) else DecayNotProved(str(reason)))
-        if spacing or not (effort.wants_proof or _has_atoms_only(side)):
+        dense = any(each.density_law() is not None for each, _ in side.round_types)
+        if spacing or (dense and not effort.wants_proof):
             return None  # few rounds of noise with a density take too many nodes
         # in epsilon it costs (lam + 1) tau^2 / 2, in log delta lam (lam + 1) tau^2 / 2
         cost = (choice.lam + 1) * (choice.lam if log_delta is None else 1 / max(choice.epsilon, LINE.smallest_epsilon))

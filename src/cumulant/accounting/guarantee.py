@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cumulant.accounting.choices import Method
@@ -28,8 +28,10 @@ _COLUMNS = (
     "witness",
 )
 
+_NO_EVIDENCE = Evidence(None, "", ())
 
-@dataclass(frozen=True, slots=True, repr=False)
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Guarantee:
     """(epsilon, delta)-differential privacy with its provenance.
 
@@ -66,23 +68,22 @@ class Guarantee:
     rigour: str
     route: str
     relation: str
-    run: str
     method: Method
-    evidence: Evidence
     witness: str = ""
     note: str = ""
     asked: str = "delta"
     lower_rigour: str = ""
-    written_assumptions: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """The assumptions that a file names; used if the plan was left behind."""
-    plan: Plan | None = field(default=None, compare=False, repr=False)
+    written_run: str = ""
+    """The text of the run that a file names; used if the plan was left behind, as the two fields below."""
+    written_evidence: Evidence = _NO_EVIDENCE
+    written_assumptions: tuple[str, ...] = ()
+    plan: Plan | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> Guarantee:
         """Return the guarantee of a plan."""
         epsilon, delta = plan.statement
         found = plan.answer
-        bits, radius = (None, None) if found.proof is None else (found.proof.bits, found.proof.radius)
         return cls(
             epsilon=epsilon,
             delta=delta,
@@ -90,15 +91,32 @@ class Guarantee:
             rigour=found.rigour,
             route=found.way,
             relation=plan.run.relation,
-            run=plan.run.text,
             method=plan.question.method,
-            evidence=Evidence(found.order, plan.bound, plan.terms, bits, radius),
             witness=plan.witness,
             note=found.note,
             asked=plan.question.asked,
             lower_rigour=plan.lower_rigour,
             plan=plan,
         )
+
+    @property
+    def run(self) -> str:
+        """Return the text of the run.
+
+        >>> import cumulant as cm
+        >>> (cm.PureDP(1) * 3).guarantee(delta=0).run
+        'PureDP(epsilon=1) * 3'
+        """
+        return self.written_run if self.plan is None else self.plan.run.text
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return the numbers behind the guarantee."""
+        if self.plan is None:
+            return self.written_evidence
+        proof = self.plan.answer.proof
+        bits, radius = (None, None) if proof is None else (proof.bits, proof.radius)
+        return Evidence(self.plan.answer.order, self.plan.bound, self.plan.terms, bits, radius)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -202,6 +220,17 @@ class Guarantee:
         """
         known = {name: str(value) if isinstance(value := getattr(self, name), str) else value for name in _COLUMNS}
         return known | {"order": self.evidence.order, "bound": self.evidence.bound}
+
+    def _compared(self) -> tuple[Any, ...]:
+        """Return everything that equality means: the statement, the run and the evidence, and not what a file adds."""
+        statement = self.epsilon, self.delta, self.asked, self.lower, self.lower_rigour, self.witness
+        return *statement, self.rigour, self.route, self.relation, self.method, self.note, self.run, self.evidence
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Guarantee) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
 
     def __repr__(self) -> str:
         return (

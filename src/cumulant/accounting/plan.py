@@ -14,7 +14,7 @@ import numpy as np
 from cumulant.accounting import answer as answering
 from cumulant.accounting.numbers import stated
 from cumulant.accounting.question import Question
-from cumulant.accounting.run import Component, RunRecord
+from cumulant.accounting.run import RunRecord
 from cumulant.conversion.renyi_to_dp import Answer, rational_order
 from cumulant.errors import CertificateError
 
@@ -73,7 +73,8 @@ class Plan:
     run: RunRecord
     question: Question
     answer: Answer
-    terms: tuple[Term, ...]
+    contributions: tuple[tuple[str, float], ...]
+    """The theorem of each part and its K at the order, all repetitions together; () if no order is involved."""
     lower: float | None
     witness: str
     lower_rigour: str = ""
@@ -85,6 +86,17 @@ class Plan:
         """The exact order that the curve is asked at; None is infinity, or that there is none."""
         order = self.answer.order
         return None if order is None or math.isinf(order) else rational_order(order)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Each part of the run and what it contributed; its text is written when it is read."""
+        rounds = self.answer.rounds or (None,) * len(self.run.parts)
+        nodes = (self.answer.order,) if self.contributions and self.answer.order is not None else ()
+        found = []
+        for i, (part, one) in enumerate(zip(self.run.parts, rounds, strict=True)):
+            name, value = self.contributions[i] if nodes else (self.answer.bound if part.scheme else "", None)
+            found.append(Term(part.name, part.times, name, nodes, value, one))
+        return tuple(found)
 
     @property
     def bound(self) -> str:
@@ -111,23 +123,26 @@ def planned(run: RunRecord, question: Question) -> Plan:
 
 def _planned(run: RunRecord, question: Question) -> Plan:
     found = answering.answer(run, question)
-    order = None if found.exact else found.order
-    rounds = found.rounds or (None,) * len(run.parts)
-    terms = [term(part, found.bound, order, one) for part, one in zip(run.parts, rounds, strict=True)]
     lower, witness, lower_rigour = answering.lower(run, question, found.value)
     if lower is not None and lower > found.value:
         raise CertificateError(
             f"the run needs at least {lower!r} and {found.value!r} was found to be enough; please report it"
         )
-    return Plan(run, question, found, tuple(terms), lower, witness, lower_rigour)
+    return Plan(run, question, found, contributions(run, found), lower, witness, lower_rigour)
 
 
-def term(part: Component, bound: str, order: float | None, one: tuple[float, float] | None = None) -> Term:
-    """Return the contribution of one component to an answer at this order."""
-    sampled = part.scheme is not None
-    if order is None:
-        return Term(part.name, part.times, bound if sampled else "", (), None, one)
-    curve = part.curve(bound)
-    value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
-    name = (curve.winner(order) or bound) if sampled else ""
-    return Term(part.name, part.times, name, (order,), part.times * value, one)
+def contributions(run: RunRecord, found: Answer) -> tuple[tuple[str, float], ...]:
+    """Return for each component the theorem that amplified it, and its K at the order of the answer.
+
+    Returns () if no order is involved.
+    """
+    order = found.order
+    if found.exact or order is None:
+        return ()
+    known = []
+    for part in run.parts:
+        curve = part.curve(found.bound)
+        value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
+        name = "" if part.scheme is None else curve.winner(order) or found.bound
+        known.append((name, part.times * value))
+    return tuple(known)

@@ -12,7 +12,7 @@ from dataclasses import fields
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from cumulant.accounting.plan import Evidence, Plan, Term, term
+from cumulant.accounting.plan import Evidence, Plan, Term, contributions
 from cumulant.accounting.question import BASELINES, Question
 from cumulant.accounting.run import parse_record
 from cumulant.accounting.text import RIGOUR, assumptions
@@ -124,7 +124,8 @@ def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
         if plan is not None:
             _check_provenance(state, found, evidence, plan)
             evidence |= {"terms": plan.terms, "bound": plan.bound}
-        return found | {"evidence": Evidence(**evidence)}, plan
+        stored = {"written_run": found.pop("run"), "written_evidence": Evidence(**evidence)}
+        return found | stored, plan
     except InputError:
         raise
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
@@ -285,10 +286,9 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[
         Failure(Reason.STORED, found["note"]) if found["note"] else None,
         None if how["width"] is None else _number("width", how["width"]),
         _count("points", how["points"]),
+        tuple(each.round for each in evidence["terms"]),
     )
     ends = found["lower"], found["witness"], found["lower_rigour"]
-    order = None if answer.exact else answer.order
     # what each part contributes follows from the run and the order: it is computed again and not believed
-    stored = zip(run.parts, evidence["terms"], strict=True)
-    terms = tuple(term(part, answer.bound, order, each.round) for part, each in stored)
-    return Plan(run, question.at(given), answer, terms, *ends, release=str(state["cumulant"]))
+    known = contributions(run, answer)
+    return Plan(run, question.at(given), answer, known, *ends, release=str(state["cumulant"]))

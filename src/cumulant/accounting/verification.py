@@ -97,7 +97,7 @@ def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
     if weaker is None:
         raise CertificateError("the run is no longer one of epochs with several steps")
     run, found = weaker
-    check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
+    check = verified(replace(plan, run=run, answer=found, contributions=(), lower=None, witness=""), epsilon, delta)
     note = check.note.removeprefix(_FEWER)  # blocks of several picks have fewer steps, and fewer still may answer
     return replace(check, note=f"{_FEWER}{note}".removesuffix("; "))
 
@@ -108,7 +108,7 @@ def _by_dominating_run(plan: Plan, epsilon: float, delta: float) -> Verification
     if best is None:
         raise CertificateError("the run is no longer one with correlated noise")
     run, found = best
-    check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
+    check = verified(replace(plan, run=run, answer=found, contributions=(), lower=None, witness=""), epsilon, delta)
     return replace(check, note=f"for a run that dominates it; {check.note}".removesuffix("; "))
 
 

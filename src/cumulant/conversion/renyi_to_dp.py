@@ -44,9 +44,8 @@ class Answer:
     failure: Failure | None = None  # why it does not come from where it was asked for
     width: float | None = None  # of a lattice, the step
     points: int = 0
-    rounds: tuple[
-        tuple[float, float], ...
-    ] = ()  # at which (epsilon, delta) a composition theorem states each part's rounds
+    rounds: tuple[tuple[float, float] | None, ...] = ()
+    """The (epsilon, delta) at which a composition theorem states each part's rounds; None where it states none."""
 
     @property
     def note(self) -> str:

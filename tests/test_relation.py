@@ -9,7 +9,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.domains import Exact
-from cumulant.relation import Relation, common
+from cumulant.relation import Relation, agreed
 from cumulant.sampling.scheme import Scheme
 
 
@@ -37,11 +37,11 @@ def test_every_relation_speaks_for_itself(relation: Relation) -> None:
 
 
 def test_two_relations_have_nothing_in_common() -> None:
-    assert common([(Relation.ANY, "a"), (Relation.ADD_REMOVE, "b")]) is Relation.ADD_REMOVE
+    assert agreed([(Relation.ANY, "a"), (Relation.ADD_REMOVE, "b")])[0] is Relation.ADD_REMOVE
     with pytest.raises(
         cm.RelationError, match="a is stated for replace-one neighbours and b for add-remove neighbours"
     ):
-        common([(Relation.REPLACE_ONE, "a"), (Relation.ADD_REMOVE, "b")])
+        agreed([(Relation.REPLACE_ONE, "a"), (Relation.ADD_REMOVE, "b")])
 
 
 # ---- a record that a special one replaces

@@ -20,24 +20,26 @@ class Lock:
     False
     """
 
-    __slots__ = ("__weakref__", "_inner")
+    __slots__ = ("__weakref__", "inner")
+    inner: Any
+    """The plain lock, for who enters it many times in one answer; never kept, because a fork replaces it."""
 
     def __init__(self) -> None:
-        self._inner: Any = threading.RLock()
+        self.inner = threading.RLock()
         _ALIVE.add(self)
 
     def __enter__(self) -> None:
-        self._inner.acquire()
+        self.inner.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self._inner.release()
+        self.inner.release()
 
     def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
         return Lock, ()
 
     def renew(self) -> None:
         """Make it free, in a process that has one thread only."""
-        self._inner = threading.RLock()
+        self.inner = threading.RLock()
 
 
 _ALIVE: WeakSet[Lock] = WeakSet()

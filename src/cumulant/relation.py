@@ -237,15 +237,10 @@ def _times(factor: int) -> str:
     return "" if factor == 1 else str(factor)
 
 
-def common(relations: Iterable[Stated]) -> Relation:
-    """Return the one relation all parts are stated for; RelationError when there are two."""
-    return agreed(UNSTATED, relations)[0]
+def agreed(relations: Iterable[Stated], stated: Stated = UNSTATED) -> Stated:
+    """Return the one relation all parts are stated for, with a part of it; RelationError when there are two.
 
-
-def agreed(stated: Stated, relations: Iterable[Stated]) -> Stated:
-    """Return the one relation of the stated one and of these; RelationError for two.
-
-    A caller that keeps the result need not look at old parts again.
+    A caller that keeps the result gives it as `stated`, and need not look at old parts again.
     """
     for relation, part in relations:
         if relation is Relation.ANY:

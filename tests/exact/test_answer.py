@@ -9,7 +9,8 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.choices import Method
-from cumulant.exact.inversion import batch
+from cumulant.exact.grid import refine
+from cumulant.exact.inversion import batch, solver
 from cumulant.sampling.rated import Rated
 from tests.exact.brute import Composed, Pairs, sampled
 
@@ -133,3 +134,36 @@ def test_more_accuracy_than_a_line_affords_is_no_worse() -> None:
     run = few + cm.Gaussian(sigma="10.4", geometry="ball") @ cm.WithoutReplacement(rate="0.000258") * 4304
     rough, fine = (run.epsilon("1e-10", method="exact", accuracy=accuracy) for accuracy in ("1e-3", "1e-5"))
     assert 0.1250831283 <= fine <= rough <= 0.1251
+
+
+@pytest.mark.parametrize("delta", ["1e-6", "1e-8"])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "times", "left_out"), [("5", "0.001", 600_000, "line"), ("2", "0.1", 30, "grid")]
+)
+def test_neighbours_that_need_less_by_floats_are_not_evaluated(
+    sigma: str, rate: str, times: int, left_out: str, delta: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two neighbours bound the run from below, one along the line and three values on a grid; the larger is enough."""
+    asked: list[str] = []
+
+    def count(owner: Any, name: str, engine: str) -> None:
+        evaluate = getattr(owner, name)
+
+        def evaluate_and_note(*given: Any, **more: Any) -> Any:
+            asked.append(engine)
+            return evaluate(*given, **more)
+
+        monkeypatch.setattr(owner, name, evaluate_and_note)
+
+    count(solver, "lower_end", "line")
+    count(refine, "grid_end", "grid")
+
+    def lower(noise: str) -> float | None:
+        return (cm.Gaussian(sigma=noise) @ cm.WithoutReplacement(rate=rate) * times).guarantee(delta=delta).lower
+
+    found = lower(sigma)
+    assert asked == [{"line": "grid", "grid": "line"}[left_out]]
+    monkeypatch.setattr(solver, "guessed_end", lambda *_: math.inf)
+    again = lower(f"{sigma}.000000000001")  # nothing is remembered of it
+    assert sorted(asked[1:]) == ["grid", "line"]
+    assert again == pytest.approx(found, rel=1e-9)

@@ -17,7 +17,7 @@ from cumulant.accounting.choices import ConversionName, Method
 from cumulant.accounting.numbers import stated
 from cumulant.bounds.table import OWN
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion.conversions import Conversion
+from cumulant.conversion.conversions import CONVERSIONS, Conversion
 from cumulant.conversion.conversions import conversion as conversion_row
 from cumulant.conversion.query import Query
 from cumulant.domains import ACCURACY, Domain, Exact, Number, listed
@@ -129,7 +129,7 @@ class Question:
     @property
     def formula(self) -> Conversion:
         """The conversion of the curve."""
-        return conversion_row(self.converted)
+        return CONVERSIONS[self.converted]
 
     @property
     def found(self) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+import numpy as np
+
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.failure import Failure, Reason
 from cumulant.conversion.query import Query
@@ -300,20 +302,27 @@ def _larger_bound(found: Answer | None, needed: float) -> Answer | None:
 def _best_witness(rounds: Rounds, query: Query, accuracy: float, prove: bool) -> Answer | None:
     """Return the largest lower bound of all explicit neighbours.
 
-    The line gives it if it answers, else a grid does. Returns None if all are 0.
+    The line gives it if it answers, else a grid does. Returns None if all are 0. Neighbours that clearly need less by floats
+    are left out: every one of them is valid, so a wrong guess costs accuracy only.
     """
-    best: Answer | None = None
-    for name, terms, round_types in rounds.witnesses():
+    listed = list(rounds.witnesses())
+    guesses = [math.inf] * len(listed)
+    if len(listed) > 1:
+        guesses = [solver.guessed_end(terms, round_types, query) for _, terms, round_types in listed]
+    ends, most = [_answer(0.0, "", "proved")] * len(listed), 0.0
+    for i in np.argsort(-np.array(guesses), kind="stable").tolist():
+        if guesses[i] * (1 + accuracy) < most:
+            break
+        name, terms, round_types = listed[i]
         proved = None
         if round_types is not None:
             proved = solver.lower_end(rounds, terms, round_types, query, accuracy, _effort(prove))
-        found = _answer(0.0 if proved is None else proved.value, name, "proved")
+        ends[i] = _answer(0.0 if proved is None else proved.value, name, "proved")
         if proved is None or (proved.smoothed and not prove):
             on_grid = search.grid_end(terms, query, max(accuracy, ANSWER.finest_witness), upper=False)
-            found = max(found, _answer(on_grid.value, name, "bounded"), key=attrgetter("value"))
-        if found.value > (0.0 if best is None else best.value):  # a route that gave up has 0
-            best = found
-    return best
+            ends[i] = max(ends[i], _answer(on_grid.value, name, "bounded"), key=attrgetter("value"))
+        most = max(most, ends[i].value)
+    return max(ends, key=attrgetter("value")) if most > 0 else None
 
 
 def _patient_grid_end(terms: Terms, query: Query, accuracy: float, limits: Limits | None = None) -> Bound:

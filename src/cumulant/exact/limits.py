@@ -14,6 +14,9 @@ from cumulant.exact import closed_form as closed
 from cumulant.exact.rounds import Round, Rounds
 from cumulant.numerics.rounding import MANY, raised, rounded_up
 
+_RARELY = Fraction(1, 100)
+"""Expected number of rounds that see the record, below which basic composition is tried; chosen by hand, always valid."""
+
 _UNDERFLOW = 1e-322
 """Amount that keeps a positive product positive; derived: floats end at 5e-324."""
 
@@ -69,11 +72,18 @@ def basic_composition(rounds: Rounds, query: Query) -> float:
 
     Returns +inf, or 1 for delta, unless rounds rarely see the record.
     """
-    closed_forms = rounds.rare_closed_forms()
-    if not closed_forms:  # without rounds nothing is lost, and there is nothing to share
-        return query.trivial if closed_forms is None else 0.0
-    share = replace(query, value=query.value / sum(times for _, times in closed_forms))
-    ends = [(closed.single_end(*form, share), times) for form, times in closed_forms]
+    forms, expected = [], Fraction(0)
+    for one, times in rounds.parts:
+        if one.share is None or not one.pair.closed:
+            return query.trivial
+        forms.append((one.pair, one.share, times))
+        expected += times * one.share
+    if expected > _RARELY:
+        return query.trivial
+    if not forms:  # without rounds nothing is lost, and there is nothing to share
+        return 0.0
+    part = replace(query, value=query.value / sum(times for *_, times in forms))
+    ends = [(closed.single_end(pair, share, part), times) for pair, share, times in forms]
     if not all(math.isfinite(each) for each, _ in ends):
         return query.trivial
     return min(rounded_up(sum((times * Fraction(each) for each, times in ends), start=Fraction(0))), query.trivial)

@@ -28,9 +28,6 @@ RoundTypes: TypeAlias = "Sequence[tuple[Transform, int]]"
 Reports: TypeAlias = "tuple[tuple[Extremes, Fraction, int], ...]"
 """The inputs that the reports of each round type may have, the rate of their samples, and how often the type runs."""
 
-_RARELY = Fraction(1, 100)
-"""Expected number of rounds that see the record, below which basic composition is tried; chosen by hand, always valid."""
-
 _THEOREMS = {"cone": "gaussian-cone", "adaptive": "extreme-triples", "order": "test-order"}
 """The theorem that a route cites in the place of the bound that it sharpens; convention."""
 
@@ -145,15 +142,19 @@ class Round:
         """Return True if Theorem B names it: Gaussian noise with the theorem's rate."""
         return self.pair.gaussian_shift() is not None and self.cone is not None
 
-    def reference(self) -> tuple[Step | None, Transform | None]:
-        """Return step and transform in Theorem B's reference; None for one that is not known.
+    def reference(self) -> tuple[Step | None, Transform | None, float]:
+        """Return step and transform in Theorem B's reference, None for one that is not known, and Delta of Theorem A.
 
-        They are Proposition 11's pair if the theorem names the round, else the pair that dominates it.
+        They are Proposition 11's pair if the theorem names the round, else the pair that dominates it. Delta is rounded up; it
+        is 0 unless a diameter bounds a Gaussian round.
         """
-        if not self.in_cone:
-            return self._dominating()
-        rate = self.cone or Fraction(1)
-        return self.pair.above(rate, "remove"), self.pair.transform(rate, "remove")
+        from cumulant.bounds.gaussian_theorems import enclosed_delta
+
+        shift, rate = self.pair.gaussian_shift(), self.cone
+        if shift is None or rate is None:
+            return *self._dominating(), 0.0
+        spread = float(enclosed_delta(shift, rate).upper()) if self.pair.geometry == "diameter" else 0.0
+        return self.pair.above(rate, "remove"), self.pair.transform(rate, "remove"), spread
 
     def _dominating(self) -> tuple[Step | None, Transform | None]:
         """Return step and transform of a pair that dominates the round; None twice if none does.
@@ -352,21 +353,6 @@ class Rounds:
         known = tuple((inputs, rate, times) for inputs, rate, times in found if inputs is not None and rate is not None)
         return known if len(known) == len(found) and sum(times for *_, times in found) > 1 else None
 
-    def rare_closed_forms(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
-        """Return pair, rate and number of each round if rounds rarely see the record.
-
-        Returns None otherwise.
-
-        All rounds must have closed forms.
-        """
-        forms, expected = [], Fraction(0)
-        for one, times in self.parts:
-            if one.share is None or not one.pair.closed:
-                return None
-            forms.append(((one.pair, one.share), times))
-            expected += times * one.share
-        return forms if expected <= _RARELY else None
-
     def slip(self) -> float:
         """Return a lower bound on how far rounding may misplace the sum of all losses on a grid."""
         return sum(times for _, times in self.parts) * rounding_slip(0.0, 0.0)
@@ -440,7 +426,7 @@ class Rounds:
         transforms: list[tuple[Transform | None, int]] = []
         spread, extra = 0.0, Fraction(0)
         for one, times in self.parts:
-            (step, transform), delta = one.reference(), _spread(one)
+            step, transform, delta = one.reference()
             if step is None or not math.isfinite(delta):
                 return None
             terms.append((step, times))
@@ -452,16 +438,6 @@ class Rounds:
         if spread > 0:
             terms.append((GaussianLaw(Fraction(math.sqrt(2 * spread))).mixture(Fraction(1), "remove"), 1))
         return Reference(tuple(terms), _all_transforms(transforms), extra)
-
-
-def _spread(one: Round) -> float:
-    """Return Delta of Theorem A, rounded up; 0 unless a diameter bounds a Gaussian round."""
-    from cumulant.bounds.gaussian_theorems import enclosed_delta
-
-    shift, rate = one.pair.gaussian_shift(), one.cone
-    if shift is None or rate is None or one.pair.geometry != "diameter":
-        return 0.0
-    return float(enclosed_delta(shift, rate).upper())
 
 
 def _all_transforms(found: Sequence[tuple[Transform | None, int]]) -> RoundTypes | None:

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.majorant import ON_BALLS
 from cumulant.losses.subsampled import sampled_loss
-from cumulant.losses.transform import Base, Transform
+from cumulant.losses.transform import ON_BALLS, Base, Transform
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.majorant import ON_FLOATS
-from cumulant.losses.transform import Base
+from cumulant.losses.transform import ON_FLOATS, Base
 from cumulant.numerics.arithmetic import BALLS, Scalar
 
 

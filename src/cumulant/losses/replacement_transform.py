@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
 from cumulant.losses.subsampled import enclosed_loss, sampled_loss
-from cumulant.losses.transform import LEAST_COSINE, LOG_MARGIN, WIDEST_ANGLE, DensityLaw
+from cumulant.losses.transform import LEAST_COSINE, LOG_MARGIN, ON_BALLS, ON_FLOATS, WIDEST_ANGLE, DensityLaw
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.losses.float_rule import LARGEST, MARGIN, FloatRule, float_rule, weigh_points
-from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
-from cumulant.losses.transform import DensityLaw, Mixed, Panel, Rule
+from cumulant.losses.transform import ON_BALLS, ON_FLOATS, DensityLaw, Mixed, Panel, Rule
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
 

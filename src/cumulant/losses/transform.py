@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
-from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
 from cumulant.losses.subsampled import enclosed_loss, sampled_loss
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
@@ -64,6 +64,35 @@ rule. Chosen by hand."""
 
 LOG_MARGIN = 1e-9
 """Added to logarithms that floats choose by; balls decide, so validity does not depend on it."""
+
+
+# ---- two function tables, so that a majorant is written once
+
+
+class _BallFunctions:
+    """The functions of a majorant on balls."""
+
+    number = staticmethod(BALLS.number)
+    exp, expm1, log = methodcaller("exp"), methodcaller("expm1"), methodcaller("log")
+    sin, cos, atan = methodcaller("sin"), methodcaller("cos"), methodcaller("atan")
+    where = staticmethod(lambda condition, x, y: x if condition else y)
+    maximum = staticmethod(lambda x, y: x.max(y))
+    minimum = staticmethod(lambda x, y: x.min(y))
+
+
+class _FloatFunctions:
+    """The functions of a majorant on arrays of floats."""
+
+    number = staticmethod(float)
+    exp, expm1, log, sin, cos, atan = np.exp, np.expm1, np.log, np.sin, np.cos, np.arctan
+    where, maximum, minimum = staticmethod(np.where), np.maximum, np.minimum
+
+
+ON_BALLS = _BallFunctions()
+"""The function table for balls."""
+
+ON_FLOATS = _FloatFunctions()
+"""The function table for arrays of floats."""
 
 
 @dataclass(frozen=True, slots=True)

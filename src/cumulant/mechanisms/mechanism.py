@@ -23,7 +23,7 @@ from cumulant.errors import HypothesisError, InputError, NotationError, Relation
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import Declared, declared, parameter
 from cumulant.registry import Registry
-from cumulant.relation import Relation, common
+from cumulant.relation import Relation, agreed
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
 
@@ -59,7 +59,7 @@ class Expression(Answers):
     @property
     def relation(self) -> Relation:
         """Return the neighbouring relation of every statement about this expression."""
-        return common((mechanism.relation, mechanism) for mechanism in self.terms)
+        return agreed((mechanism.relation, mechanism) for mechanism in self.terms)[0]
 
     @property
     def estimated(self) -> bool:
@@ -153,8 +153,7 @@ class Expression(Answers):
     # ---- operators
 
     def __mul__(self, times: int) -> Expression:
-        count = domains.times(times)
-        return run({mechanism: count * each for mechanism, each in self.terms.items()})
+        return run(self.terms, domains.times(times))
 
     __rmul__ = __mul__
 
@@ -196,7 +195,7 @@ class Run(Expression):
     def __init__(self, terms: Mapping[Mechanism, int]) -> None:
         self._terms = dict(terms)
         self._hash = hash(frozenset(self._terms.items()))
-        self.relation = common((mechanism.relation, mechanism) for mechanism in self._terms)
+        self.relation = agreed((mechanism.relation, mechanism) for mechanism in self._terms)[0]
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:
@@ -215,9 +214,9 @@ class Run(Expression):
         return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items()) or "nothing"
 
 
-def run(terms: Mapping[Mechanism, int]) -> Expression:
-    """Return the run with these terms; a single mechanism that ran once is itself."""
-    terms = {mechanism: domains.times(times) for mechanism, times in terms.items()}
+def run(terms: Mapping[Mechanism, int], repeated: int = 1) -> Expression:
+    """Return the run with these terms, repeated so many times; a single mechanism that ran once is itself."""
+    terms = {mechanism: domains.times(repeated * times) for mechanism, times in terms.items()}
     return next(iter(terms)) if list(terms.values()) == [1] else Run(terms)
 
 

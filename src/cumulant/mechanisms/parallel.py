@@ -16,7 +16,7 @@ from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.mechanism import COMBINATORS, Expression, Mechanism
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
-from cumulant.relation import Relation, common
+from cumulant.relation import Relation, agreed
 from cumulant.sampling.scheme import SCHEMES
 
 WAYS = ("value", "position")
@@ -80,7 +80,7 @@ class Parallel(Mechanism):
     """Whether the statement is for a record that is replaced, so that it may move from one part to another."""
 
     def _validate(self) -> None:
-        stated = common((part.relation, part) for part in self.parts)
+        stated = agreed((part.relation, part) for part in self.parts)[0]
         if self.by == "position" and stated is Relation.ADD_REMOVE:
             raise RelationError(
                 'by="position" is for replace-one neighbours: a record that is removed moves all later ones to other places; '

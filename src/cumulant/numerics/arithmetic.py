@@ -154,7 +154,7 @@ class Balls:
     @contextmanager
     def at(self, bits: int) -> Iterator[None]:
         """Hold the lock and compute with this many bits."""
-        with self._lock, self._flint.ctx.workprec(bits):
+        with self._lock.inner, self._flint.ctx.workprec(bits):
             yield
 
     def precision(self) -> int:

@@ -12,8 +12,7 @@ from cumulant.exact.inversion import decay, line
 from cumulant.exact.inversion.decay import TiltedType
 from cumulant.exact.inversion.line import Choice, Line
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B
-from cumulant.losses.majorant import ON_BALLS
-from cumulant.losses.transform import NODES, Lattice, Mixed
+from cumulant.losses.transform import NODES, ON_BALLS, Lattice, Mixed
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.search import falling_threshold
 from cumulant.pairs.gaussian import GaussianPair

@@ -165,6 +165,14 @@ def lower_end(
     return side_end(side, query, accuracy, upper=False, effort=effort)
 
 
+def guessed_end(terms: Terms, round_types: RoundTypes | None, query: Query) -> float:
+    """Return the epsilon, or delta, of these rounds by floats; +inf if floats have no guess."""
+    found = None if _is_out_of_reach(query) else guess(Side(terms, round_types or ()), query)
+    if found is None:
+        return math.inf
+    return found if query.wants_epsilon else math.exp(min(found, 0.0))
+
+
 def _is_out_of_reach(query: Query) -> bool:
     """Return True if an epsilon is given that is too large for a line."""
     return not query.wants_epsilon and query.value > LINE.largest_epsilon

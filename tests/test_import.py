@@ -76,9 +76,9 @@ LONGEST_ROADS = {
     "paper, epsilon": (348, 45),
     "Poisson, guarantee": (358, 48),
     "closed form, epsilon": (90, 25),
-    "paper, shell": (573, 66),
+    "paper, shell": (577, 66),
     "ledger, spend": (225, 30),
-    "page, epsilon": (189, 32),
+    "page, epsilon": (190, 32),
 }
 """Functions and files of one answer, at most; whoever shortens a road lowers its limit."""
 

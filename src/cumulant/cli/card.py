@@ -69,12 +69,12 @@ class Card:
         if value:
             self.rows.append((label, value))
 
-    def lines(self, columns: int) -> list[list[Span]]:
-        """Return the lines of the card, each as pieces with their styles."""
+    def lines(self, columns: int, encoding: str | None = None) -> list[list[Span]]:
+        """Return the lines of the card in the signs of an encoding, each as pieces with their styles."""
         colour = _COLOURS[self.tone]
-        verdict = f"{_MARKS[self.tone]} {self.verdict}" if self.verdict else ""
+        verdict = f"{_MARKS[self.tone]} {as_shown(self.verdict, encoding)}" if self.verdict else ""
         style = f"bold {colour}" if self.tone != "good" else "bold"
-        pieces = [each.strip() for each in wrap(self.headline, columns - len(_MARGIN))]
+        pieces = [each.strip() for each in wrap(as_shown(self.headline, encoding), columns - len(_MARGIN))]
         found: list[list[Span]] = [[(_MARGIN, ""), (piece, style)] for piece in pieces]
         first = found[-1]
         free = columns - len(_MARGIN) - len(pieces[-1]) - len(verdict)
@@ -86,11 +86,14 @@ class Card:
             found.append([])
         width = max((len(label) for label, _ in self.rows), default=0)
         for label, value in self.rows:
-            pieces = wrap_value(value, max(columns - len(_MARGIN) - width - _GAP, FEWEST_COLUMNS // 2))
+            shown = (
+                as_shown(value, encoding) if isinstance(value, str) else [as_shown(each, encoding) for each in value]
+            )
+            pieces = wrap_value(shown, max(columns - len(_MARGIN) - width - _GAP, FEWEST_COLUMNS // 2))
             for number, piece in enumerate(pieces):
-                shown = label if number == 0 else ""
+                first_column = (label if number == 0 else "").ljust(width + _GAP)
                 style = "dim" if label == "More" else "yellow" if label == "Careful" else ""
-                found.append([(_MARGIN, ""), (shown.ljust(width + _GAP), "cyan"), (piece, style)])
+                found.append([(_MARGIN, ""), (first_column, "cyan"), (piece, style)])
         return found
 
 
@@ -144,24 +147,7 @@ def as_shown(text: str, encoding: str | None) -> str:
 
 def print_card(card: Card) -> None:
     """Print a card on standard output, in colour on a terminal."""
-    print_lines(_shown_card(card).lines(columns_of_output()))
-
-
-def _shown_card(card: Card) -> Card:
-    """Return the card in the signs of standard output, before its columns are laid out."""
-
-    def shown(value: str | Sequence[str]) -> str | Sequence[str]:
-        encoding = getattr(sys.stdout, "encoding", None)
-        if isinstance(value, str):
-            return as_shown(value, encoding)
-        return [as_shown(each, encoding) for each in value]
-
-    return Card(
-        str(shown(card.headline)),
-        str(shown(card.verdict)),
-        card.tone,
-        [(label, shown(value)) for label, value in card.rows],
-    )
+    print_lines(card.lines(columns_of_output(), getattr(sys.stdout, "encoding", None)))
 
 
 def print_lines(lines: Iterable[Sequence[Span]]) -> None:

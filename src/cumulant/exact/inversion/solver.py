@@ -22,17 +22,26 @@ from cumulant.exact.inversion.choose import (
     GUESS_LINES,
     Side,
     best_value,
+    choose_at_order,
     choose_line,
     find_root,
     guess,
     line_suffices,
     search_target,
     sides,
+    tightest_order,
 )
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.directions import proves_no_more
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
-from cumulant.exact.inversion.line import Choice, Line, build_line
+from cumulant.exact.inversion.line import (
+    Choice,
+    Line,
+    build_line,
+    gaussian_square,
+    leak_probability,
+    moment_ball,
+    right_tail_bound,
+)
 from cumulant.exact.inversion.settings import LINE, SEARCH
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B, TestFunction
@@ -182,13 +191,52 @@ def _largest_direction(sides: list[Side], query: Query, accuracy: float, effort:
     """Return the largest proved answer of all directions; None if one of them has no answer."""
     best: ProvedEnd | None = None
     for side in sides:
-        if best is not None and proves_no_more(side, best.choice, *query.point(best.value)):
+        if best is not None and _proves_no_more(side, best.choice, *query.point(best.value)):
             continue
         other = side_end(side, query, accuracy, effort=effort)
         if other is None:
             return None
         best = other if best is None or other.value > best.value else best
     return best
+
+
+def _proves_no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
+    """Return True if balls prove delta(epsilon) <= delta for this side on the other side's line.
+
+    Every line is valid.
+    """
+    if spacing_of(side.round_types):
+        return False
+    try:
+        with BALLS.at(choice.bits):
+            if _proved_by_one_order(side, choice, epsilon, delta):
+                return True
+            rough = choose_at_order(
+                side,
+                choice.lam,
+                float(epsilon),
+                math.log(float(delta)),
+                math.exp(LINE.margin_exponent - LINE.rough_exponent),
+            )
+            if rough is None:
+                return False
+            found = build_line(side.round_types, rough, side.extra)
+            return bool(found.upper(BALLS.number(epsilon)) <= BALLS.number(delta))
+    except (DecayNotProved, ArithmeticError):
+        return False
+
+
+def _proved_by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
+    """Return True if one real order t proves it.
+
+    It is delta(eps) <= leak + c(t) M(t) e^{-t eps}, (1 - e^-y)_+ <= c(t) e^{ty}.
+    """
+    t, log_bound = tightest_order(side, float(epsilon), choice.lam)
+    if not log_bound < math.log(float(delta)):
+        return False
+    mass = moment_ball(side.round_types, replace(choice, image_order=t), side.extra + gaussian_square(side.round_types))
+    bound = leak_probability(side.round_types) + right_tail_bound(BALLS.number(t), mass, BALLS.number(epsilon))
+    return bool(bound <= BALLS.number(delta))
 
 
 def _theorem_b_is_smaller(profile: list[Side], by_cone: Side | None, query: Query, effort: Effort) -> bool | None:

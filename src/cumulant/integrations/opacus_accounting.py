@@ -25,13 +25,13 @@ from cumulant.integrations.opacus_steps import (
     CHANGED_AFTER,
     KNOWN,
     AccountedSteps,
-    Weights,
     adapts,
     check_new,
     processes,
     random_source,
     unwrapped,
 )
+from cumulant.integrations.opacus_weights import Weights
 from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.training.budget import Budget

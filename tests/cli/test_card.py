@@ -21,7 +21,7 @@ def test_the_answer_of_the_readme(capsys: pytest.CaptureFixture[str], monkeypatc
         "  ε = 4.711   at δ = 1e-5      ✔ proved; no accountant can report less than 4.71\n"
         "\n"
         "  Protects     one record added or removed\n"
-        "  Means        an attacker with 1 % false alarms finds at most 9.76 % of members (chance: 1 %)\n"
+        "  Means        an attacker with 1 % false alarms finds at most 9.75 % of members (chance: 1 %)\n"
         '  Run          Gaussian(sigma=1, relation="add-remove") @ Poisson(rate="512/50000") * 5860\n'
         "  Check these  ▸ each record is sampled independently, in secret\n"
         "               ▸ one record moves a sum clipped to norm C by at most C\n"

@@ -71,7 +71,7 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     assert "remaining" not in status
     text = shell("status")
     assert f"held, entry {held['seq']}" in text
-    assert "would fit" in text
+    assert " fits " in text
     assert status["head"] in text.replace(" │\n│           │ ", "")
     shell("settle", "a", "--hold", str(held["seq"]), code=2)
     shell("settle", "a", f"{STEP} * 91", "--hold", str(held["seq"]), code=2)

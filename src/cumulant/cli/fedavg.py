@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SAMPLING_NAMES = "poisson, fixed-size"
 """Names of training.fedavg.SAMPLINGS for the help, so that other commands need not load that package."""
 
-COHORTS = Drawn("groups of clients", who="client")
+COHORTS = Drawn("groups of clients", who="client", found="clients")
 
 NOISE_NAMES = "gaussian, discrete-gaussian, skellam"
 """Names of training.fedavg.NOISES for the help."""

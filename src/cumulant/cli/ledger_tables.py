@@ -117,7 +117,7 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     for team, share in found.teams.items():
         yield f"allowance of {team}", share
     if found.fits is not None:
-        yield "would fit", f"{found.fits:,} more of {found.like}"
+        yield "fits", f"{found.fits:,} more of {found.like}"
     for name, value in (("owner", found.owner), ("data", found.data)):
         if value:
             yield name, value

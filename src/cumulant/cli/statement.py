@@ -37,6 +37,8 @@ class Drawn:
 
     what: str
     who: str = "record"
+    found: str = "members"
+    """The plural of what an attack finds."""
 
 
 BATCHES = Drawn("batches")
@@ -217,7 +219,7 @@ def claim_card(
     for relation, group in groups.items():
         card.add("Protects", protected_group(relation, drawn.who, len(groups) > 1 and len(group) > 1))
         for each in group:
-            card.add(each["sampling"], _row_words(each))
+            card.add(each["sampling"], _row_words(each, drawn.found))
     card.add("Loop", loop if len(found) < MANY_ROWS else "")
     card.add("Run", found[0]["run"] if len(found) == 1 else "")
     loader = _torch_loader({each["sampling"]: each["verdict"] for each in found})
@@ -235,8 +237,11 @@ _WORST_FIRST = ("false", "open", "holds")
 """Verdicts, the worst first."""
 
 
-def _row_words(row: Mapping[str, Any]) -> str:
-    """Return the verdict of one row, with the epsilon that is enough, the one that is needed, and the best attack."""
+def _row_words(row: Mapping[str, Any], found: str) -> str:
+    """Return the verdict of one row, with the epsilon that is enough, the one that is needed, and the best attack.
+
+    `found` is the plural of what the attack finds.
+    """
     from cumulant.accounting.numbers import percent, rounded_down, rounded_up
     from cumulant.accounting.text import limits_attackers
 
@@ -247,7 +252,7 @@ def _row_words(row: Mapping[str, Any]) -> str:
         secret = verdict == "false" and row["sampling"] == "any-order"
         said.append(f"at least {rounded_down(low)}" + (", even if the order was secret" if secret else " is needed"))
     if verdict != "false" and limits_attackers(row["true_positive_rate"]):
-        said.append(f"1 % false alarms find at most {percent(row['true_positive_rate'])} of members")
+        said.append(f"1 % false alarms find at most {percent(row['true_positive_rate'])} of {found}")
     return ": ".join(filter(None, (verdict, "; ".join(said))))
 
 

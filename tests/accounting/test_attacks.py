@@ -179,7 +179,8 @@ def test_refined_bounds_are_no_worse_than_those_of_the_search(monkeypatch: pytes
         *best_attack([Fraction("0.7"), Fraction("0.3")], [Fraction("0.3"), Fraction("0.7")], 5),
         (1.0, 1.0),
     ]
-    truth = float(np.interp(0.01, *zip(*corners, strict=True)))
+    alarms, hits = np.array(corners).T
+    truth = float(np.interp(0.01, alarms, hits))
     assert truth <= refined <= truth * (1 + 1e-9)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cumulant.ledger.entry import Receipt
     from cumulant.ledger.ledger import Ledger
 
-# What the commands of `cumulant ledger` have in common: the application, its options, how a receipt is told.
+# What the commands of `cumulant ledger` have in common: the application, its options, how a receipt is printed.
 
 app = typer.Typer(
     name="ledger",

@@ -164,8 +164,10 @@ def _response(event: Any, relation: Any) -> Expression:
     noise, values = Exact(float(event.noise_parameter)), int(event.num_buckets)
     if noise == 0:
         raise NotPrivate(event, "every answer is the true one")
-    told = 1 - Fraction(noise) + Fraction(noise) / values  # a uniform answer may be the true one too
-    return RandomizedResponse(p=spelling(told)) if values == 2 else KaryResponse(values=values, p=spelling(told))
+    truthful = 1 - Fraction(noise) + Fraction(noise) / values  # a uniform answer may be the true one too
+    return (
+        RandomizedResponse(p=spelling(truthful)) if values == 2 else KaryResponse(values=values, p=spelling(truthful))
+    )
 
 
 def _discrete_laplace(event: Any, relation: Any, stated: Relation = Relation.ANY) -> Expression:

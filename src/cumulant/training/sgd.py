@@ -315,8 +315,8 @@ class NoisySGD:
 
     def __repr__(self) -> str:
         given = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
-        told = (f"{name}={_spelled(value)}" for name, value, default in given if value != default)
-        return f"NoisySGD({', '.join(told)})"
+        arguments = (f"{name}={_spelled(value)}" for name, value, default in given if value != default)
+        return f"NoisySGD({', '.join(arguments)})"
 
     def _repr_html_(self) -> str:
         return facts_box(

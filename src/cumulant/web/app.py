@@ -175,15 +175,15 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
     async def invalid(_: Any, error: RequestValidationError) -> Response:
         first = error.errors()[0] if error.errors() else {"loc": (), "msg": "it cannot be read"}
         where = ".".join(str(each)[:40] for each in first["loc"] if each != "body")
-        told = f"the question is not right: {where or 'JSON'}: {str(first['msg']).removeprefix('Value error, ')}"
-        return _json(422, {"error": told[:400], "position": None})
+        sentence = f"the question is not right: {where or 'JSON'}: {str(first['msg']).removeprefix('Value error, ')}"
+        return _json(422, {"error": sentence[:400], "position": None})
 
     @app.exception_handler(HTTPException)
     @app.exception_handler(404)
     @app.exception_handler(405)
     async def not_found(_: Any, error: Any) -> Response:
-        told = {404: "there is nothing here", 405: "method not allowed"}
-        sentence = told.get(error.status_code, "the question cannot be read")
+        sentences = {404: "there is nothing here", 405: "method not allowed"}
+        sentence = sentences.get(error.status_code, "the question cannot be read")
         return _json(error.status_code, {"error": f"{sentence}; see /openapi.json", "position": None})
 
     def ask(kind: str, question: BaseModel) -> Response:

@@ -91,20 +91,20 @@ def _more(kind: type, shown: set[str]) -> Iterator[dict[str, str]]:
 
 def _about(name: str, kind: type) -> str:
     """Return the first sentence about a class, or about the function that makes it."""
-    told = inspect.getdoc(getattr(inspect.getmodule(kind), name, kind)) or name
-    return " ".join(told.split("\n\n")[0].replace("`", "").split()).split(". ")[0].rstrip(".")
+    text = inspect.getdoc(getattr(inspect.getmodule(kind), name, kind)) or name
+    return " ".join(text.split("\n\n")[0].replace("`", "").split()).split(". ")[0].rstrip(".")
 
 
 def _docstrings(kind: type) -> str:
     """Return the docstrings of a class, its constructors and its module."""
     module = inspect.getmodule(kind)
-    told = [
+    documented = [
         kind,
         module,
         *(getattr(kind, name) for name, value in vars(kind).items() if isinstance(value, classmethod)),
     ]
     functions = [each for _, each in inspect.getmembers(module, inspect.isfunction)]
-    return "\n".join(inspect.getdoc(each) or "" for each in (*told, *functions))
+    return "\n".join(inspect.getdoc(each) or "" for each in (*documented, *functions))
 
 
 def _calls(name: str, text: str) -> Iterator[str]:

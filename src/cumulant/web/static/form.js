@@ -57,8 +57,8 @@ const Form = (() => {
     const input = by(id);
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-errormessage", `${id}-error`);
-    const told = make("p", `${/^\w+=/.test(text) ? text : text.slice(0, 1).toUpperCase() + text.slice(1)}.`, { class: "error", role: "alert", id: `${id}-error` });
-    input.closest(".field").append(told);
+    const error = make("p", `${/^\w+=/.test(text) ? text : text.slice(0, 1).toUpperCase() + text.slice(1)}.`, { class: "error", role: "alert", id: `${id}-error` });
+    input.closest(".field").append(error);
     for (let box = input.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
   }
 
@@ -94,10 +94,10 @@ const Form = (() => {
 
   function input(which, { name, value: given }, optional) {
     const id = `${which}-${name}`, box = make("div", "", { class: "field" });
-    const told = make("input", "", { id, autocomplete: "off", spellcheck: "false" });
-    if (optional) told.placeholder = given || "not set";
-    else told.value = given;
-    box.append(make("label", name.replaceAll("_", " "), { for: id }), told);
+    const control = make("input", "", { id, autocomplete: "off", spellcheck: "false" });
+    if (optional) control.placeholder = given || "not set";
+    else control.value = given;
+    box.append(make("label", name.replaceAll("_", " "), { for: id }), control);
     return box;
   }
 

@@ -349,7 +349,7 @@ function again(act) {  // asked again by itself, after a pause of the fingers
 }
 
 const WRITING = ["train-fields", "mechanism-fields", "mechanism-more", "sampling-fields", "sampling-more", "rounds", "starts"];
-// A choice is heard as well when only its change is told, as by assistive tools.
+// Assistive tools send only the change of a choice, so the page listens to that event too.
 function listen(place, act) {
   place.addEventListener("input", act);
   place.addEventListener("change", (event) => { if (event.target.tagName === "SELECT") act(event); });

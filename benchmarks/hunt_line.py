@@ -257,8 +257,8 @@ class Hunt:
         others = [(times, Query("delta", each)) for times, each in deltas]
         given = Query("epsilon", Fraction(high))
         with self.timed("floats"):
-            value = batch.float_ends(found, others, _ARRAY, cone=False)[0]
-            back = batch.float_ends(found, [(1, given), (3, given)], _ARRAY, cone=False)[0]
+            value = batch.float_ends(found, others, _ARRAY, theorem_b=False)[0]
+            back = batch.float_ends(found, [(1, given), (3, given)], _ARRAY, theorem_b=False)[0]
         if value is not None:
             fine = low <= value.value <= high * (1 + _ARRAY) + 1e-12
             self.holds("array of epsilons", fine, value.value, (low, high))
@@ -290,9 +290,9 @@ class Hunt:
             if other is not None:
                 with BALLS.at(other.choice.bits):
                     asked, at = BALLS.number(self.delta), BALLS.number(upper.value)
-                    needed = least_cone(other, at)
+                    needed = least_theorem_b(other, at)
                     self.holds("Theorem B again", not needed > asked * (1 + BALLS.number(1e-6)), upper.value, needed)
-                    if upper.value > 0 and least_cone(other, at * (1 - BALLS.number(_WIDE))) < asked:
+                    if upper.value > 0 and least_theorem_b(other, at * (1 - BALLS.number(_WIDE))) < asked:
                         self.counted["Theorem B: wide"] += 1
                         self.said("wide by Theorem B", upper.value, needed, upper.choice)
             for name, terms, round_types in found.witnesses():
@@ -347,7 +347,7 @@ def again(side: Side, delta: Fraction, proved: ProvedEnd) -> Line | None:
         return None
 
 
-def least_cone(other: Line, epsilon: Any) -> Any:
+def least_theorem_b(other: Line, epsilon: Any) -> Any:
     """Theorem B at about the best gap, as a ball: balls have digits where floats have none left."""
 
     def at(log_gap: float) -> Any:

@@ -91,8 +91,8 @@ def test_theorem_b_takes_other_rounds_by_the_pair_that_dominates_them() -> None:
     mixed = Rounds((one(GAUSSIAN, FIXED), one(LOPSIDED, FIXED)))
     assert mixed.theorem_b is not None
     assert [step for step, _ in mixed.theorem_b.terms][1] == (FIXED.steps_of(LOPSIDED) or ())[0]
-    assert mixed.cone_on_grid is None  # grids bound the losses beyond their ends for Gaussian pairs only
-    assert Rounds((one(GAUSSIAN, FIXED),)).cone_on_grid is not None
+    assert mixed.theorem_b_on_grid is None  # grids bound the losses beyond their ends for Gaussian pairs only
+    assert Rounds((one(GAUSSIAN, FIXED),)).theorem_b_on_grid is not None
     assert Rounds((one(LOPSIDED, FIXED), one(GAUSSIAN, WHOLE))).theorem_b is None  # no Gaussian on a sample
     leaking = cm.ApproximateDP(1, "1e-6").pair()
     assert leaking is not None

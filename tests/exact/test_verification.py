@@ -70,7 +70,7 @@ def test_the_saddle_line_confirms_without_any_lattice(
 def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
     monkeypatch.setattr(solver, "upper_end", lambda *_: None)
     monkeypatch.setattr(batch, "float_ends", lambda *_: [None])
-    for name in ("grid_epsilon", "cone_epsilon"):
+    for name in ("grid_epsilon", "theorem_b_epsilon"):
         right = getattr(search, name)
 
         def smaller(*given: Any, right: Any = right, **named: Any) -> Bound:

@@ -202,7 +202,12 @@ def test_a_scheme_without_a_rate_is_explained_and_verified(base: cm.Mechanism) -
 def test_what_a_scheme_does_not_say_is_not_claimed() -> None:
     silent, pair = Block(), GaussianPair(Fraction(1))
     assert (silent.steps_of(pair), list(silent.witnesses(pair))) == (None, [])
-    assert (silent.share(), silent.cone(pair), silent.of(silent), silent.unknowns({})) == (None, None, None, {})
+    assert (silent.share(), silent.theorem_b_rate(pair), silent.of(silent), silent.unknowns({})) == (
+        None,
+        None,
+        None,
+        {},
+    )
     assert (silent.numbers(), silent.sizes(), silent.gridded) == ({}, (None, None), False)
     with pytest.raises(cm.HypothesisError, match="Lemma 3 is not a theorem"):
         silent.amplified(Fraction(1), Fraction(0))
@@ -250,9 +255,9 @@ def test_steps_and_witnesses_of_the_schemes_of_the_library() -> None:
         assert [each.name for each in poisson.witnesses(pair)] == [first.name, second.name]
         for scheme in (cm.WithoutReplacement(rate=1), cm.Poisson(rate=1)):
             assert len(scheme.steps_of(pair) or ()) == 1
-    assert cm.WithoutReplacement(rate=rate).cone(GaussianPair(Fraction(1))) == rate
-    assert cm.WithoutReplacement(rate=rate).cone(GaussianPair(Fraction(1), "")) is None
-    assert cm.Poisson(rate=rate).cone(GaussianPair(Fraction(1))) is None
+    assert cm.WithoutReplacement(rate=rate).theorem_b_rate(GaussianPair(Fraction(1))) == rate
+    assert cm.WithoutReplacement(rate=rate).theorem_b_rate(GaussianPair(Fraction(1), "")) is None
+    assert cm.Poisson(rate=rate).theorem_b_rate(GaussianPair(Fraction(1))) is None
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMES.keys() - {"ShuffledBatches"}))  # which has no parameter

@@ -177,7 +177,7 @@ def _each_by_losses(rounds: Rounds, question: Question, values: Sequence[Exact])
 
     with share_lines():
         asked = [(rounds, 1, query) for query in queries]
-        return two_sided.upper_ends(rounds, asked, float(question.accuracy), question.cone)
+        return two_sided.upper_ends(rounds, asked, float(question.accuracy), question.theorem_b)
 
 
 def _beaten(
@@ -503,7 +503,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
         return replace(found, bound=rounds.bound_name(found.way))
     from cumulant.exact import answer as two_sided
 
-    found = two_sided.upper_end(rounds, question.query, float(question.accuracy), question.cone, question.prove)
+    found = two_sided.upper_end(rounds, question.query, float(question.accuracy), question.theorem_b, question.prove)
     bound = rounds.bound_name(found.way)
     epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
     strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
@@ -590,7 +590,7 @@ def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
         found = [by_losses(rounds, question) for rounds, _ in listed]
     else:
         asked = [(rounds, k, question.query) for rounds, k in listed]
-        found = two_sided.upper_ends(one, asked, float(question.accuracy), question.cone)
+        found = two_sided.upper_ends(one, asked, float(question.accuracy), question.theorem_b)
     known = {
         k: (each.value, math.nan if each.order is None else each.order)
         for (_, k), each in zip(listed, found, strict=True)

@@ -114,7 +114,7 @@ class Question:
         return Query("delta" if self.asked == "delta" else "epsilon", self.value)
 
     @property
-    def cone(self) -> bool:
+    def theorem_b(self) -> bool:
         """Return True if Theorem B may be used besides the profile."""
         return self.bound in (None, "best")
 

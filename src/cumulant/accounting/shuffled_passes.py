@@ -80,7 +80,7 @@ def _fixed_point(rounds: Rounds, slack: float, delta: float, question: Question,
         if not rest > 0:
             return math.inf
         exact = Fraction(rest * (1 - MANY))
-        found = answer.upper_end(rounds, Query("delta", exact), float(question.accuracy), cone=False).value
+        found = answer.upper_end(rounds, Query("delta", exact), float(question.accuracy), theorem_b=False).value
         if found <= guess:
             return found
         if slack == 0:
@@ -136,7 +136,7 @@ class _Option:
             place, found = epsilon, 1.0
             for _ in range(_HALVINGS):
                 found = answer.upper_end(
-                    self.rounds, Query("epsilon", Fraction(place)), self.accuracy, cone=False
+                    self.rounds, Query("epsilon", Fraction(place)), self.accuracy, theorem_b=False
                 ).value
                 if found < 1:
                     break

@@ -39,7 +39,7 @@ _LATTICE = "lattice"
 _LINE = "line"
 """The inversion line."""
 
-_CONE = "cone"
+_THEOREM_B = "cone"
 """Theorem B."""
 
 _ADAPTIVE = "adaptive"
@@ -85,18 +85,18 @@ ANSWER = AnswerSettings()
 """Settings of the order in which routes are tried."""
 
 
-def upper_end(rounds: Rounds, query: Query, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
+def upper_end(rounds: Rounds, query: Query, accuracy: float, theorem_b: bool = True, prove: bool = False) -> Answer:
     """Return an upper bound on epsilon, or delta, the smallest of all routes.
 
-    The given delta is in (0, 1). `cone` admits Theorem B; `prove` asks for a proof in balls without a work limit.
+    The given delta is in (0, 1). `theorem_b` admits Theorem B; `prove` asks for a proof in balls without a work limit.
     """
     limits = limits_of(rounds) if rounds.single() is None else Limits(1.0, math.inf, 1.0)
     known = _end_without_composition(rounds, query, limits)
-    return known if known is not None else _composed_end(rounds, query, accuracy, limits, cone, prove)
+    return known if known is not None else _composed_end(rounds, query, accuracy, limits, theorem_b, prove)
 
 
 def upper_ends(
-    one: Rounds, asked: Sequence[tuple[Rounds, int, Query]], accuracy: float, cone: bool = True
+    one: Rounds, asked: Sequence[tuple[Rounds, int, Query]], accuracy: float, theorem_b: bool = True
 ) -> list[Answer]:
     """Return epsilon, or delta, for many (repetitions, query) pairs about one run.
 
@@ -110,16 +110,16 @@ def upper_ends(
     limits = {id(rounds): limits_of(rounds) for rounds, _, _ in asked}
     known = [_end_without_composition(rounds, query, limits[id(rounds)]) for rounds, _, query in asked]
     unknown = [i for i, each in enumerate(known) if each is None]
-    shared = batch.float_ends(one, [asked[i][1:] for i in unknown], accuracy, cone)
+    shared = batch.float_ends(one, [asked[i][1:] for i in unknown], accuracy, theorem_b)
     lost = 0
     for i, found in watched(list(zip(unknown, map(_float_answer, shared), strict=True)), "questions"):
         rounds, _, query = asked[i]
         bounds = limits[id(rounds)]
         if found is not None or lost >= ANSWER.lost_in_a_row:
-            found = found or _grid_end(rounds, query, accuracy, bounds, cone)
-            known[i] = _least_end(rounds, query, bounds, cone, found)
+            found = found or _grid_end(rounds, query, accuracy, bounds, theorem_b)
+            known[i] = _least_end(rounds, query, bounds, theorem_b, found)
             continue
-        known[i] = answer = _composed_end(rounds, query, accuracy, bounds, cone, floats=query.wants_epsilon)
+        known[i] = answer = _composed_end(rounds, query, accuracy, bounds, theorem_b, floats=query.wants_epsilon)
         by_grid = not query.wants_epsilon and answer.rigour != "proved" and accuracy >= ANSWER.rough_accuracy
         lost = lost + 1 if by_grid else 0
     return [each for each in known if each is not None]
@@ -162,7 +162,7 @@ def _composed_end(
     query: Query,
     accuracy: float,
     limits: Limits,
-    cone: bool,
+    theorem_b: bool,
     prove: bool = False,
     floats: bool = True,
 ) -> Answer:
@@ -171,42 +171,44 @@ def _composed_end(
     Floats (unless they were asked before) or a grid answer where balls do not.
     """
     effort = _effort(prove)
-    by_line = solver.upper_end(rounds, query, accuracy, cone, effort)
+    by_line = solver.upper_end(rounds, query, accuracy, theorem_b, effort)
 
     def otherwise() -> Answer:
-        [found] = batch.float_ends(rounds, [(1, query)], accuracy, cone) if floats else [None]
-        fine = _float_answer(found) or _grid_end(rounds, query, accuracy, limits, cone)
+        [found] = batch.float_ends(rounds, [(1, query)], accuracy, theorem_b) if floats else [None]
+        fine = _float_answer(found) or _grid_end(rounds, query, accuracy, limits, theorem_b)
         if accuracy < ANSWER.rough_accuracy:
-            [found] = batch.float_ends(rounds, [(1, query)], ANSWER.rough_accuracy, cone)
-            fine = _smallest_answer(fine, solver.upper_end(rounds, query, ANSWER.rough_accuracy, cone), found)
+            [found] = batch.float_ends(rounds, [(1, query)], ANSWER.rough_accuracy, theorem_b)
+            fine = _smallest_answer(fine, solver.upper_end(rounds, query, ANSWER.rough_accuracy, theorem_b), found)
         return fine
 
-    return _least_end(rounds, query, limits, cone, _proof_or_grid(by_line, effort, accuracy, otherwise), prove)
+    return _least_end(rounds, query, limits, theorem_b, _proof_or_grid(by_line, effort, accuracy, otherwise), prove)
 
 
-def _least_end(rounds: Rounds, query: Query, limits: Limits, cone: bool, found: Answer, prove: bool = False) -> Answer:
+def _least_end(
+    rounds: Rounds, query: Query, limits: Limits, theorem_b: bool, found: Answer, prove: bool = False
+) -> Answer:
     """Return the smallest epsilon, or delta, of a composition and of bounds without one."""
     if query.wants_epsilon and limits.leak <= rounded_down(query.value) and limits.largest < found.value:
         found = _answer(limits.largest, _LATTICE, _rigour(rounds))
     if (added := basic_composition(rounds, query)) < found.value:
         found = _answer(added, closed.ROUTE, "proved")
     if rounds.adaptive:
-        found = _least_adaptive_end(rounds, query, cone, found, prove)
+        found = _least_adaptive_end(rounds, query, theorem_b, found, prove)
     if query.wants_epsilon:
         return found
     most = min(limits.distance, limits.leak if limits.largest <= rounded_down(query.value) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
 
 
-def _least_adaptive_end(rounds: Rounds, query: Query, cone: bool, found: Answer, prove: bool) -> Answer:
+def _least_adaptive_end(rounds: Rounds, query: Query, theorem_b: bool, found: Answer, prove: bool) -> Answer:
     """Return the smallest epsilon, or delta, of a composition and of adaptive theorems."""
     log_delta = query.log_delta
     if log_delta is None:
         log_delta = math.log(max(found.value, ANSWER.underflow))
-    optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
+    optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, theorem_b)
     if optimum is not None and (enough := optimum.upper_end(query)) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    if not cone or found.way == _ADAPTIVE:  # which is the optimum itself
+    if not theorem_b or found.way == _ADAPTIVE:  # which is the optimum itself
         return found
     if not query.wants_epsilon:
         if not found.value > 0:
@@ -219,7 +221,7 @@ def _least_adaptive_end(rounds: Rounds, query: Query, cone: bool, found: Answer,
     return _theorem_w_grid_answer(rounds, theorem_w.upper_end(rounds, query, log_delta), found)
 
 
-def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, cone: bool) -> Answer:
+def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, theorem_b: bool) -> Answer:
     """Return epsilon, or delta, from grids.
 
     It is the largest direction of the profile, or Theorem B if that is smaller.
@@ -229,10 +231,10 @@ def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, con
         if best is search.NOTHING or not _proved_smaller(terms, query, best, accuracy):
             best = max(best, _patient_grid_end(terms, query, accuracy, limits), key=attrgetter("value"))
     found = _grid_answer(best, _LATTICE, rounds)
-    reference = rounds.cone_on_grid if cone else None
+    reference = rounds.theorem_b_on_grid if theorem_b else None
     if reference is not None:
-        by_cone = _grid_answer(search.cone_end(reference, query, accuracy), _CONE, rounds)
-        found = min(found, by_cone, key=attrgetter("value"))
+        by_theorem_b = _grid_answer(search.theorem_b_end(reference, query, accuracy), _THEOREM_B, rounds)
+        found = min(found, by_theorem_b, key=attrgetter("value"))
     return found
 
 
@@ -416,17 +418,21 @@ def _smallest_answer(fine: Answer, rough: tuple[ProvedEnd, bool] | None, in_floa
     return min([fine, *known], key=attrgetter("value"))
 
 
-def _line_answer(found: ProvedEnd, cone: bool) -> Answer:
+def _line_answer(found: ProvedEnd, theorem_b: bool) -> Answer:
     """Return the answer that balls proved on the inversion line."""
     proof = Certificate(found.value, found.bits, found.radius)
-    return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
+    return Answer(
+        found.value, found.order, "proved", proof, way=_THEOREM_B if theorem_b else _LINE, points=found.frequencies
+    )
 
 
 def _float_answer(found: batch.FloatAnswer | None) -> Answer | None:
     """Return the answer of the inversion line in floats; None if floats had none."""
     if found is None:
         return None
-    return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
+    return Answer(
+        found.value, found.order, "bounded", way=_THEOREM_B if found.theorem_b else _LINE, points=found.frequencies
+    )
 
 
 def _theorem_w_line_answer(by_order: ProvedEnd, found: Answer, prove: bool) -> Answer:

@@ -55,7 +55,7 @@ class Sampling(Protocol):
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         """Yield the neighbours that bound the round from below."""
 
-    def cone(self, pair: Pair) -> Fraction | None:
+    def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         """Return the rate of Theorem B."""
 
     def triples(self) -> Fraction | None:
@@ -90,7 +90,7 @@ class StatedSteps:
         """Yield the stated neighbours."""
         return iter(self.neighbours)
 
-    def cone(self, pair: Pair) -> Fraction | None:
+    def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         """Return None: Theorem B is not claimed."""
         return None
 
@@ -133,14 +133,14 @@ class Round:
         return self.named or tuple(self.scheme.witnesses(self.base))
 
     @cached_property
-    def cone(self) -> Fraction | None:
+    def theorem_b_rate(self) -> Fraction | None:
         """Return the rate of Theorem B; None if there is none."""
-        return self.scheme.cone(self.base)
+        return self.scheme.theorem_b_rate(self.base)
 
     @property
-    def in_cone(self) -> bool:
+    def in_theorem_b(self) -> bool:
         """Return True if Theorem B names it: Gaussian noise with the theorem's rate."""
-        return self.pair.gaussian_shift() is not None and self.cone is not None
+        return self.pair.gaussian_shift() is not None and self.theorem_b_rate is not None
 
     def reference(self) -> tuple[Step | None, Transform | None, float]:
         """Return step and transform in Theorem B's reference, None for one that is not known, and Delta of Theorem A.
@@ -150,7 +150,7 @@ class Round:
         """
         from cumulant.bounds.gaussian_theorems import enclosed_delta
 
-        shift, rate = self.pair.gaussian_shift(), self.cone
+        shift, rate = self.pair.gaussian_shift(), self.theorem_b_rate
         if shift is None or rate is None:
             return *self._dominating(), 0.0
         spread = float(enclosed_delta(shift, rate).upper()) if self.pair.geometry == "diameter" else 0.0
@@ -400,12 +400,12 @@ class Rounds:
                     yield name, tuple(terms), _all_transforms(transforms)
 
     @property
-    def cone_on_grid(self) -> Terms | None:
+    def theorem_b_on_grid(self) -> Terms | None:
         """Return the reference of Theorem B for grids; None if it does not apply.
 
         Grids bound the losses beyond their ends for Gaussian pairs only.
         """
-        reference = self.theorem_b if all(one.in_cone for one, _ in self.parts) else None
+        reference = self.theorem_b if all(one.in_theorem_b for one, _ in self.parts) else None
         return None if reference is None else reference.terms
 
     @cached_property
@@ -418,7 +418,7 @@ class Rounds:
         from cumulant.losses.gaussian_law import GaussianLaw
 
         for one, _ in self.parts:
-            if one.in_cone and not one.whole:
+            if one.in_theorem_b and not one.whole:
                 break
         else:
             return None

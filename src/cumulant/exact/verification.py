@@ -92,17 +92,17 @@ VERIFICATION = VerificationSettings()
 
 
 def second_delta(
-    rounds: Rounds, cone: bool, epsilon: Fraction, accuracy: float
+    rounds: Rounds, theorem_b: bool, epsilon: Fraction, accuracy: float
 ) -> tuple[Fraction, Fraction, int] | None:
     """Return delta from below and above on a second line, and its bits.
 
     Returns None if no second line answers.
     """
-    known = sides(rounds, cone)
+    known = sides(rounds, theorem_b)
     if known is None or rounds.estimated:
         return None
-    profile, by_cone = known
-    listed = profile if not cone else [] if by_cone is None else [by_cone]
+    profile, by_theorem_b = known
+    listed = profile if not theorem_b else [] if by_theorem_b is None else [by_theorem_b]
     found = [_side_enclosure(side, epsilon, accuracy) for side in listed]
     ends = [each for each in found if each is not None]
     if not ends or len(ends) < len(found):

@@ -168,7 +168,7 @@ class Poisson(Sized):
         seen, share = pair.poisson_profile(self.rate)
         return seen, self.share() if seen is pair else share
 
-    def cone(self, pair: Pair) -> Fraction | None:
+    def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         return self.rate if self.rate == 1 and not self._replaces else None
 
     # ---- several records

@@ -273,7 +273,7 @@ class Scheme(ABC):
         """
         return pair, self.share()
 
-    def cone(self, pair: Pair) -> Fraction | None:
+    def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         """Return the rate at which Theorem B holds for Gaussian noise on its samples, or None."""
         return None
 

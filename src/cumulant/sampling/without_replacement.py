@@ -120,7 +120,7 @@ class WithoutReplacement(Sized):
     def triples(self) -> Fraction | None:
         return self.rate if self.rate < 1 and not self._displaces else None
 
-    def cone(self, pair: Pair) -> Fraction | None:
+    def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         """Return the rate if it is 1 or the pair has a geometry, else None; None too for a record added or removed.
 
         Several queries on one sample have none. Such queries may adapt to one another, so the theorem needs a geometry,

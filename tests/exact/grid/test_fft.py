@@ -317,48 +317,48 @@ def made(mass: np.ndarray, lam: float, **fields: Any) -> Composed:
 LAMS = (0.02, 0.3, 1.0, 5.0)
 
 
-def weights(lam: float, gap: np.ndarray, cone_too: bool) -> np.ndarray:
+def weights(lam: float, gap: np.ndarray, theorem_b_too: bool) -> np.ndarray:
     """What a unit of tilted mass so far above epsilon contributes to delta, or to the expectation of the cone."""
-    share = theorem_b.test_function(gap) if cone_too else -np.expm1(-gap)
+    share = theorem_b.test_function(gap) if theorem_b_too else -np.expm1(-gap)
     return np.asarray(np.exp(-lam * gap) * share)
 
 
-def asked(sums: Composed, epsilon: float, cone_too: bool) -> float:
-    return theorem_b.log_expectation(sums, epsilon, -math.inf) if cone_too else sums.log_delta(epsilon)
+def asked(sums: Composed, epsilon: float, theorem_b_too: bool) -> float:
+    return theorem_b.log_expectation(sums, epsilon, -math.inf) if theorem_b_too else sums.log_delta(epsilon)
 
 
-@pytest.mark.parametrize("cone_too", [False, True])
+@pytest.mark.parametrize("theorem_b_too", [False, True])
 @pytest.mark.parametrize("lam", LAMS)
-def test_mass_outside_of_the_window_may_be_anywhere(lam: float, cone_too: bool) -> None:
+def test_mass_outside_of_the_window_may_be_anywhere(lam: float, theorem_b_too: bool) -> None:
     epsilon, gap = 0.1, np.linspace(0, 10 / lam, 2000)
-    most = float(np.max(weights(lam, gap, cone_too)))
-    found = asked(made(np.zeros(64), lam, outside=0.3), epsilon, cone_too)
+    most = float(np.max(weights(lam, gap, theorem_b_too)))
+    found = asked(made(np.zeros(64), lam, outside=0.3), epsilon, theorem_b_too)
     assert found >= -lam * epsilon + math.log(0.3 * most)
-    if not cone_too:
+    if not theorem_b_too:
         everything = made(np.eye(1, 64, 8)[0], lam, outside=0.3, upper=False)
         assert everything.log_delta(epsilon) <= -lam * epsilon + math.log(
             max(weights(lam, np.array([1.9]), False)[0] - 0.3, 1e-300)
         )
 
 
-@pytest.mark.parametrize("cone_too", [False, True])
+@pytest.mark.parametrize("theorem_b_too", [False, True])
 @pytest.mark.parametrize("lam", LAMS)
-def test_noise_may_be_aligned_with_the_weights(lam: float, cone_too: bool) -> None:
+def test_noise_may_be_aligned_with_the_weights(lam: float, theorem_b_too: bool) -> None:
     epsilon, count = 0.1, math.ceil(60 / lam / 0.25)
     gap = 0.25 * np.arange(1, count) - epsilon
-    size = float(np.linalg.norm(weights(lam, gap, cone_too)))
-    found = asked(made(np.zeros(count), lam, noise=0.01), epsilon, cone_too)
+    size = float(np.linalg.norm(weights(lam, gap, theorem_b_too)))
+    found = asked(made(np.zeros(count), lam, noise=0.01), epsilon, theorem_b_too)
     assert found >= -lam * epsilon + math.log(0.01 * size)
-    if not cone_too:
+    if not theorem_b_too:
         exact = 0.05 * size
         law = 0.05 * weights(lam, gap, False) / size
         below = made(np.concatenate([[0.0], law]), lam, noise=0.049, upper=False).log_delta(epsilon)
         assert below <= -lam * epsilon + math.log((0.05 - 0.049) * size) + 1e-9, exact
 
 
-@pytest.mark.parametrize("cone_too", [False, True])
+@pytest.mark.parametrize("theorem_b_too", [False, True])
 @pytest.mark.parametrize("lam", LAMS)
-def test_what_is_far_above_is_summed_as_one(monkeypatch: pytest.MonkeyPatch, lam: float, cone_too: bool) -> None:
+def test_what_is_far_above_is_summed_as_one(monkeypatch: pytest.MonkeyPatch, lam: float, theorem_b_too: bool) -> None:
     """Losses whose weight is below e^-FAR are not looked at; here FAR is 3, and all of the mass is out there."""
     for room in (lattice, theorem_b):
         monkeypatch.setattr(room, "FAR", 3.0)
@@ -367,8 +367,8 @@ def test_what_is_far_above_is_summed_as_one(monkeypatch: pytest.MonkeyPatch, lam
         place = math.ceil((far / lam + epsilon) / 0.25) + 3
         mass = np.zeros(place + 1)
         mass[1], mass[place] = 1e-12, 1.0  # without anything near nothing would be claimed
-        exact = weights(lam, np.array([0.25 * place - epsilon]), cone_too)[0]
-        assert asked(made(mass, lam), epsilon, cone_too) >= -lam * epsilon + math.log(exact)
+        exact = weights(lam, np.array([0.25 * place - epsilon]), theorem_b_too)[0]
+        assert asked(made(mass, lam), epsilon, theorem_b_too) >= -lam * epsilon + math.log(exact)
 
 
 @pytest.mark.parametrize("upper", [True, False])
@@ -505,19 +505,19 @@ def with_slip(monkeypatch: pytest.MonkeyPatch, slip: float) -> None:
 def test_every_search_moves_outward_by_the_slip(monkeypatch: pytest.MonkeyPatch, slip: float) -> None:
     log_delta = math.log(1e-5)
     upper, lower = (search.grid_epsilon(FEW, log_delta, 1e-3, side).value for side in (True, False))
-    by_cone = search.cone_epsilon(FEW, log_delta, 1e-3).value
+    by_theorem_b = search.theorem_b_epsilon(FEW, log_delta, 1e-3).value
     deltas = [
         search.grid_delta(FEW, upper - slip, 1e-3, True).value,
         search.grid_delta(FEW, upper + slip, 1e-3, False).value,
     ]
-    cone_delta = search.cone_delta(FEW, upper - slip, 1e-3).value
+    theorem_b_delta = search.theorem_b_delta(FEW, upper - slip, 1e-3).value
     with_slip(monkeypatch, slip)
     assert search.grid_epsilon(FEW, log_delta, 1e-3, True).value >= upper + 0.9 * slip
     assert search.grid_epsilon(FEW, log_delta, 1e-3, False).value <= lower - 0.9 * slip
-    assert search.cone_epsilon(FEW, log_delta, 1e-3).value >= by_cone + 0.9 * slip
+    assert search.theorem_b_epsilon(FEW, log_delta, 1e-3).value >= by_theorem_b + 0.9 * slip
     assert search.grid_delta(FEW, upper, 1e-3, True).value >= deltas[0] * 0.95
     assert search.grid_delta(FEW, upper, 1e-3, False).value <= deltas[1] * 1.05
-    assert search.cone_delta(FEW, upper, 1e-3).value >= cone_delta * 0.95
+    assert search.theorem_b_delta(FEW, upper, 1e-3).value >= theorem_b_delta * 0.95
 
 
 def test_losses_beyond_the_grid_of_the_cone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -526,8 +526,8 @@ def test_losses_beyond_the_grid_of_the_cone(monkeypatch: pytest.MonkeyPatch) -> 
     needed = search.grid_delta(rare, epsilon, 1e-3, False).value
     for cut in (0.0, -8.0, -10.0, -12.0):
         monkeypatch.setattr(search, "GRID", replace(GRID, cut=cut))
-        assert needed <= search.cone_delta(rare, epsilon, 1e-3).value
-        assert search.cone_epsilon(rare, math.log(needed), 1e-3).value >= epsilon * (1 - 1e-3)
+        assert needed <= search.theorem_b_delta(rare, epsilon, 1e-3).value
+        assert search.theorem_b_epsilon(rare, math.log(needed), 1e-3).value >= epsilon * (1 - 1e-3)
 
 
 def test_losses_beyond_the_grid_count_more_below_zero() -> None:

@@ -122,10 +122,10 @@ def test_theorem_b(sigma: int, times: int, diameter: float, ball: float) -> None
     extra = (Mixture(GaussianLaw(Fraction(mu)), 1.0, 0.0, "remove"), 1)
     lowest = search.grid_epsilon((pair,), log_delta, 1e-3, False).value
     for terms, value in (((pair,), ball), ((pair, extra), diameter)):
-        found = search.cone_epsilon(terms, log_delta, 1e-3).value
+        found = search.theorem_b_epsilon(terms, log_delta, 1e-3).value
         assert value * (1 - 2e-4) <= found <= value * 1.005
         assert found >= lowest
-        assert search.cone_delta(terms, found, 1e-3).value == pytest.approx(1e-8, rel=0.1)
+        assert search.theorem_b_delta(terms, found, 1e-3).value == pytest.approx(1e-8, rel=0.1)
 
 
 def test_the_saddle_line_agrees_with_itself_and_with_the_lattice() -> None:
@@ -161,8 +161,8 @@ def test_steps_that_leave_outputs_out_bound_from_below_only() -> None:
     for ask in (
         lambda: search.grid_epsilon(terms, -10.0, 1e-2, True),
         lambda: search.grid_delta(terms, 0.1, 1e-2, True),
-        lambda: search.cone_epsilon(terms, -10.0, 1e-2),
-        lambda: search.cone_delta(terms, 0.1, 1e-2),
+        lambda: search.theorem_b_epsilon(terms, -10.0, 1e-2),
+        lambda: search.theorem_b_delta(terms, 0.1, 1e-2),
         lambda: compose(terms, 0.01, -40.0, 1.0, True),
     ):
         with pytest.raises(TypeError, match="Triple leaves outputs out, so it bounds from below only"):
@@ -189,8 +189,8 @@ def test_where_floats_or_memory_give_out_nothing_is_claimed(
     assert search.grid_epsilon(few, math.log(1e-6), 1e-3, False).value == 0
     assert search.grid_delta(few, 1.0, 1e-3, True).value == 1
     assert search.grid_delta(few, 1.0, 1e-3, False).value == 0
-    assert search.cone_epsilon(few, math.log(1e-6), 1e-3).value == math.inf
-    assert search.cone_delta(few, 1.0, 1e-3).value == 1
+    assert search.theorem_b_epsilon(few, math.log(1e-6), 1e-3).value == math.inf
+    assert search.theorem_b_delta(few, 1.0, 1e-3).value == 1
     for side in (False, True):  # what one lattice said holds even if the next one fails
         calls.clear()
         allowed = 1
@@ -203,8 +203,8 @@ def test_a_number_that_is_none_is_not_a_bound(monkeypatch: pytest.MonkeyPatch) -
     terms = ((Mixture(GaussianLaw(Fraction(1.0)), 0.5, 0.5, "remove"), 3),)
     monkeypatch.setattr("cumulant.exact.grid.theorem_b.least_epsilon", lambda *_: math.nan)
     monkeypatch.setattr("cumulant.exact.grid.theorem_b.log_delta", lambda *_: math.nan)
-    assert search.cone_epsilon(terms, -10.0, 1e-2).value == math.inf
-    assert search.cone_delta(terms, 1.0, 1e-2).value == 1
+    assert search.theorem_b_epsilon(terms, -10.0, 1e-2).value == math.inf
+    assert search.theorem_b_delta(terms, 1.0, 1e-2).value == 1
 
 
 def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> None:

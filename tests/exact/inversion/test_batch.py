@@ -51,11 +51,11 @@ KNOWN = [
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: row["setting"][:40])
 def test_reference_values_are_just_below(row: dict[str, Any]) -> None:
     run, _ = of_pairs(row)
-    [found] = batch.float_ends(rounds(run), [(1, Query("delta", Fraction(row["delta"])))], 1e-3, cone=False)
+    [found] = batch.float_ends(rounds(run), [(1, Query("delta", Fraction(row["delta"])))], 1e-3, theorem_b=False)
     if found is not None:
         truth = Fraction(row["epsilon_at_delta"])
         assert truth <= Fraction(found.value) <= truth * (1 + Fraction(1, 10**5))
-    [back] = batch.float_ends(rounds(run), [(1, Query("epsilon", Fraction(row["epsilon"])))], 1e-3, cone=False)
+    [back] = batch.float_ends(rounds(run), [(1, Query("epsilon", Fraction(row["epsilon"])))], 1e-3, theorem_b=False)
     if back is not None:
         size = Fraction(row["delta_at_epsilon"])
         assert size <= Fraction(back.value) <= size * (1 + Fraction(1, 10**4))
@@ -71,10 +71,10 @@ def test_random_settings_are_between_proved_ends() -> None:
         delta = Fraction(f"{10 ** generator.uniform(-12, -2):.3g}")
         where = rounds(run)
         query = Query("delta", delta)
-        [found] = batch.float_ends(where, [(1, query)], 1e-3, cone=False)
+        [found] = batch.float_ends(where, [(1, query)], 1e-3, theorem_b=False)
         if found is None:
             continue
-        sides = choose.sides(where, cone=False)
+        sides = choose.sides(where, theorem_b=False)
         assert sides is not None
         ends = [(proved(one, query, 1e-6, upper=False), proved(one, query, 1e-6)) for one in sides[0]]
         needed = max((low.value for low, _ in ends if low is not None), default=0.0)
@@ -133,7 +133,7 @@ def test_one_line_serves_counts_that_differ_by_thirty(monkeypatch: pytest.Monkey
 )
 def test_a_direction_without_an_answer_leaves_none(run: cm.Expression, delta: str, needed: float) -> None:
     """The record removed needs far more than the record added, and floats may have a line for the latter only."""
-    [found] = batch.float_ends(rounds(run), [(1, Query("delta", Fraction(delta)))], 1e-3, cone=False)
+    [found] = batch.float_ends(rounds(run), [(1, Query("delta", Fraction(delta)))], 1e-3, theorem_b=False)
     assert found is None or found.value >= needed
 
 

@@ -75,10 +75,10 @@ def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:
     run = cm.parse("Gaussian(sigma=4.82) @ WithoutReplacement(rate=0.000164) * 1 + Gaussian(sigma=22.8)")
     ran, _ = rounds.rounds(run.record())
     assert ran is not None
-    offered = sides(ran, cone=True)
+    offered = sides(ran, theorem_b=True)
     assert offered is not None
-    by_cone: Any = offered[1]
-    found = solver.side_end(by_cone, Query("delta", Fraction("1.3e-100")), 1e-9)
+    by_theorem_b: Any = offered[1]
+    found = solver.side_end(by_theorem_b, Query("delta", Fraction("1.3e-100")), 1e-9)
     assert found is not None
     assert found.value <= 0.9217  # 0.9274 at the gap of floats
 

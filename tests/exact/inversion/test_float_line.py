@@ -450,14 +450,14 @@ def test_constants_of_theorem_b_may_be_wrong_by_what_is_told(monkeypatch: pytest
         with monkeypatch.context() as moved:
             moved.setattr(float_line, "_OUTSIDE", 0.0)
             moved.setattr(float_line, "_CONSTANT", 0.0)
-            truth = line.log_cone(at, one, gap)[0]
+            truth = line.log_theorem_b(at, one, gap)[0]
         with monkeypatch.context() as moved:
             wrong = constants(gap)[0] - ratio_off * (1 + gap), constants(gap)[1] - constant_off
             moved.setattr(float_line, "theorem_b_constants", lambda _, wrong=wrong: wrong)
             moved.setattr(float_line, "_OUTSIDE", 0.0)
-            assert line.log_cone(at, one, gap)[0] >= truth
+            assert line.log_theorem_b(at, one, gap)[0] >= truth
             moved.setattr(float_line, "_CONSTANT", 0.0)
-            assert line.log_cone(at, one, gap)[0] < truth
+            assert line.log_theorem_b(at, one, gap)[0] < truth
 
 
 def test_leaks_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_theorem_b_is_proved_along_the_line(run: cm.Expression, delta: str, expe
     found = run.guarantee(delta=delta, accuracy=1e-9)
     assert (found.route, found.rigour) == ("cone", "proved")
     assert expected * (1 - 1e-6) <= found.epsilon <= expected * (1 + 1e-9)
-    on_grid = refine.cone_epsilon(rounds(run.record())[0].theorem_b.terms, math.log(float(delta)), 1e-4)
+    on_grid = refine.theorem_b_epsilon(rounds(run.record())[0].theorem_b.terms, math.log(float(delta)), 1e-4)
     assert found.epsilon <= on_grid.value <= found.epsilon * (1 + 4e-4)
 
 
@@ -139,7 +139,7 @@ def test_theorem_b_of_a_mixture_is_the_mean_over_the_reports(delta: str) -> None
     mixed = gaussians + cm.RandomizedResponse(p="3/4")
     found = mixed.guarantee(delta=delta, accuracy=1e-6)
     assert (found.route, found.rigour) == ("cone", "proved")
-    offered = sides(rounds(gaussians.record())[0], cone=True)
+    offered = sides(rounds(gaussians.record())[0], theorem_b=True)
     assert offered is not None
     assert offered[1] is not None
     along, _ = built(offered[1], delta, 1e-12)
@@ -302,7 +302,7 @@ def test_nothing_beyond_the_last_frequency_is_louder_than_was_shown(run: cm.Expr
     assert float((found.beyond / found.values[0].real).log().mid()) == pytest.approx(-choice.decay_exponent)
 
 
-# ---- the cone
+# ---- the theorem_b
 
 
 @pytest.mark.parametrize("gap", ["1/1000", "1/20", "1/2", "2", "9"])

@@ -228,27 +228,31 @@ def _delta_bound(sums: Composed, log_delta: float) -> Bound:
     return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
 
 
-def cone_end(terms: Terms, query: Query, accuracy: float) -> Bound:
+def theorem_b_end(terms: Terms, query: Query, accuracy: float) -> Bound:
     """Return epsilon, or delta, by Theorem B.
 
     The terms are the pairs and the Gaussian of the diameter.
     """
     given = rounded_down(query.value)
-    return cone_epsilon(terms, math.log(given), accuracy) if query.wants_epsilon else cone_delta(terms, given, accuracy)
+    return (
+        theorem_b_epsilon(terms, math.log(given), accuracy)
+        if query.wants_epsilon
+        else theorem_b_delta(terms, given, accuracy)
+    )
 
 
-def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
+def theorem_b_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     """Return epsilon by Theorem B at this delta.
 
     The terms are the pairs and the Gaussian of the diameter.
     """
     check_side(terms, upper=True)
-    return _best_of_grids(UNKNOWN, lambda finer: _cone_epsilons(terms, log_delta, finer), accuracy)
+    return _best_of_grids(UNKNOWN, lambda finer: _theorem_b_epsilons(terms, log_delta, finer), accuracy)
 
 
-def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
+def _theorem_b_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
     """Yield bounds on epsilon by Theorem B from grids that follow the answer."""
-    at = saddle.saddle_point(terms, log_delta=log_delta - 0.5)  # the constant of the cone costs about that much
+    at = saddle.saddle_point(terms, log_delta=log_delta - 0.5)  # the constant of Theorem B costs about that much
     if at is None:
         return
     guess, slope = max(float(saddle.epsilon_of(at)[0]), 1e-12), float(at.lam[0])
@@ -268,16 +272,16 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
             return
 
 
-def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
+def theorem_b_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
     """Return delta by Theorem B at this epsilon.
 
     The terms are the pairs and the Gaussian of the diameter.
     """
     check_side(terms, upper=True)
-    return _best_of_grids(CERTAIN, lambda finer: _cone_deltas(terms, epsilon, finer), accuracy)
+    return _best_of_grids(CERTAIN, lambda finer: _theorem_b_deltas(terms, epsilon, finer), accuracy)
 
 
-def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
+def _theorem_b_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
     """Yield the bound on delta by Theorem B from one grid."""
     at = _representable_saddle(terms, saddle.saddle_point(terms, epsilon=epsilon))
     if at is None or epsilon <= 0:

@@ -50,17 +50,17 @@ class Questions:
 class FloatAnswer:
     """An answer of a line in floats.
 
-    `order` is lam + 1 of the line; `cone` is True if Theorem B gave the answer.
+    `order` is lam + 1 of the line; `theorem_b` is True if Theorem B gave the answer.
     """
 
     value: float
     order: float
     frequencies: int
-    cone: bool
+    theorem_b: bool
 
 
 def float_ends(
-    rounds: Rounds, asked: Sequence[tuple[int, Query]], accuracy: float, cone: bool = True
+    rounds: Rounds, asked: Sequence[tuple[int, Query]], accuracy: float, theorem_b: bool = True
 ) -> list[FloatAnswer | None]:
     """Return epsilon, or delta, for each number of repetitions and query, rounded up.
 
@@ -73,7 +73,7 @@ def float_ends(
     if wants_epsilon:
         logs = [math.log(down) if down > 0 else -math.inf for down in given.tolist()]
         given = np.array([value - 4 * U * (abs(value) + 1) for value in logs])
-    found = _answers(rounds, Questions(times, given, wants_epsilon), accuracy, cone)
+    found = _answers(rounds, Questions(times, given, wants_epsilon), accuracy, theorem_b)
     if wants_epsilon:
         return found.to_list()
     with np.errstate(all="ignore"):
@@ -89,7 +89,7 @@ class _Answers:
     value: Array
     order: Array
     frequencies: Array
-    cone: Array
+    theorem_b: Array
 
     @classmethod
     def unanswered(cls, size: int) -> _Answers:
@@ -99,31 +99,33 @@ class _Answers:
 
     def replaced_where(self, condition: Array, other: _Answers) -> _Answers:
         """Return these answers, with those of `other` where the condition holds."""
-        pairs = ((getattr(other, name), getattr(self, name)) for name in ("value", "order", "frequencies", "cone"))
+        pairs = ((getattr(other, name), getattr(self, name)) for name in ("value", "order", "frequencies", "theorem_b"))
         return _Answers(*(np.where(condition, new, old) for new, old in pairs))
 
     def store(self, places: Array, other: _Answers) -> None:
         """Store the answers of `other` at these places."""
-        for name in ("value", "order", "frequencies", "cone"):
+        for name in ("value", "order", "frequencies", "theorem_b"):
             getattr(self, name)[places] = getattr(other, name)
 
     def to_list(self) -> list[FloatAnswer | None]:
         """Return the answers as a list; None where a question has no answer."""
-        rows = zip(self.value.tolist(), self.order.tolist(), self.frequencies.tolist(), self.cone.tolist(), strict=True)
+        rows = zip(
+            self.value.tolist(), self.order.tolist(), self.frequencies.tolist(), self.theorem_b.tolist(), strict=True
+        )
         return [FloatAnswer(*row) if math.isfinite(row[0]) else None for row in rows]
 
 
 @np.errstate(all="ignore")
-def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _Answers:
+def _answers(rounds: Rounds, asked: Questions, accuracy: float, theorem_b: bool) -> _Answers:
     """Return epsilons or logs of deltas.
 
     They are the largest direction of the profile, or Theorem B if that is smaller.
     """
     best = _Answers.unanswered(asked.size)
-    found = sides(rounds, cone)
+    found = sides(rounds, theorem_b)
     if rounds.estimated or found is None or not asked.size:
         return best
-    profile, by_cone = found
+    profile, by_theorem_b = found
     lines: list[AnsweredLine] = []
     for i, side in enumerate(profile):
         if not i:
@@ -134,11 +136,11 @@ def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _
         other = best.replaced_where(np.zeros(asked.size, dtype=bool), best)
         other.store(open_, _solve_side(side, asked.subset(open_), accuracy, lines))
         best = best.replaced_where(~(other.value <= best.value), other)  # NaN too
-    if by_cone is not None:
+    if by_theorem_b is not None:
         # If only one of the two has an answer, a grid of the other may be smaller, so that neither is returned. No grid
         # evaluates Theorem B of a mixture.
-        other = _solve_side(by_cone, asked, accuracy, [])
-        if rounds.cone_on_grid is None:
+        other = _solve_side(by_theorem_b, asked, accuracy, [])
+        if rounds.theorem_b_on_grid is None:
             return best.replaced_where(other.value < best.value, other)
         best = best.replaced_where(~(best.value <= other.value), other).replaced_where(
             np.isnan(best.value), _Answers.unanswered(asked.size)
@@ -186,7 +188,7 @@ def _solve_side(side: Side, asked: Questions, accuracy: float, lines: list[Answe
             value, served = _line_answers(side, line.spectrum, those, accuracy)
             count, order = int(served.sum()), line.spectrum.choice.lam + 1
             frequencies = np.full(count, line.spectrum.frequencies.size - 1)
-            answers = _Answers(value[served], np.full(count, order), frequencies, np.full(count, side.cone))
+            answers = _Answers(value[served], np.full(count, order), frequencies, np.full(count, side.is_theorem_b))
             found.store(group[served], answers)
             lines.append(line)
             group = group[~served]
@@ -301,7 +303,7 @@ def _line_answers(side: Side, spectrum: FloatSpectrum, asked: Questions, accurac
 
 def _log_bounds(side: Side, spectrum: FloatSpectrum, times: Array, gaps: Array, epsilons: Array) -> Array:
     """Return log of upper bounds on delta: by Theorem B at these gaps, or by the profile."""
-    return spectrum.log_cone(epsilons, times, gaps) if side.cone else spectrum.log_upper(epsilons, times)
+    return spectrum.log_theorem_b(epsilons, times, gaps) if side.is_theorem_b else spectrum.log_upper(epsilons, times)
 
 
 def _bounded_epsilons(above: Callable[[Array], Array], start: Array, given: Array, lam: float) -> Array:

@@ -40,7 +40,7 @@ class Side:
     test: TestFunction = HOCKEY_STICK
 
     @property
-    def cone(self) -> bool:
+    def is_theorem_b(self) -> bool:
         """Return True if Theorem B is applied."""
         return self.test is THEOREM_B
 
@@ -52,7 +52,7 @@ class Side:
         return (self.round_types, self.extra, self.test) == (other.round_types, other.extra, other.test)
 
 
-def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
+def sides(rounds: Rounds, theorem_b: bool) -> tuple[list[Side], Side | None] | None:
     """Return the profile in all directions, and Theorem B if it applies.
 
     Returns None if a round offers no transform.
@@ -62,7 +62,7 @@ def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
         if round_types is None:
             return None
         profile.append(Side(terms, round_types))
-    found = rounds.theorem_b if cone else None
+    found = rounds.theorem_b if theorem_b else None
     if found is None or found.round_types is None:
         return profile, None
     return profile, Side(found.terms, found.round_types, found.extra, THEOREM_B)
@@ -266,7 +266,7 @@ def guess(side: Side, query: Query) -> float | None:
     if line is None:
         return None
     value = best_value(line, target, query.wants_epsilon, side.test)[0]
-    return value if math.isfinite(value) or (side.cone and query.wants_epsilon) else None
+    return value if math.isfinite(value) or (side.is_theorem_b and query.wants_epsilon) else None
 
 
 @np.errstate(all="ignore")

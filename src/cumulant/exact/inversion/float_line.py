@@ -202,7 +202,7 @@ class FloatSpectrum:
         found = self.log_above(epsilons, times)
         return np.logaddexp(found, self.log_leaks(times)) + _OUTSIDE if self.log_kept else found
 
-    def log_cone(self, epsilons: Array, times: Array, gaps: Array) -> Array:
+    def log_theorem_b(self, epsilons: Array, times: Array, gaps: Array) -> Array:
         """Return log of an upper bound on delta(eps) by Theorem B at these gaps (Theorem L-cone).
 
         Returns +inf if unknown.

@@ -59,12 +59,12 @@ class _SharedLines:
     spectra: list[tuple[Side, Line]] = field(default_factory=list)
     decisions: list[tuple[list[Side], Side | None, float, bool]] = field(default_factory=list)
 
-    def decision(self, profile: list[Side], by_cone: Side | None, asked: float) -> bool | None:
+    def decision(self, profile: list[Side], by_theorem_b: Side | None, asked: float) -> bool | None:
         """Return the decision of the two nearest questions; None if they were decided differently, or one is missing."""
         below: tuple[float, bool] | None = None
         above: tuple[float, bool] | None = None
         for listed, reference, where, found in self.decisions:
-            if listed != profile or reference != by_cone:
+            if listed != profile or reference != by_theorem_b:
                 continue
             if where <= asked and (below is None or (where, found) > below):
                 below = where, found
@@ -131,28 +131,28 @@ class Effort:
 
 
 def upper_end(
-    rounds: Rounds, query: Query, accuracy: float, cone: bool = True, effort: Effort | None = None
+    rounds: Rounds, query: Query, accuracy: float, theorem_b: bool = True, effort: Effort | None = None
 ) -> tuple[ProvedEnd, bool] | None:
     """Return the smallest epsilon, or delta, proved from above, and if Theorem B gave it.
 
     It is that of the profile or of Theorem B, whichever floats say is smaller. Returns None if the line has no answer.
     """
     effort = effort or Effort()
-    found_sides = sides(rounds, cone)
+    found_sides = sides(rounds, theorem_b)
     if found_sides is None or rounds.estimated or _is_out_of_reach(query):
         return None
-    profile, by_cone = found_sides
-    winner = _theorem_b_is_smaller(profile, by_cone, query, effort)
-    if winner is None and by_cone is not None and rounds.cone_on_grid is None:
+    profile, by_theorem_b = found_sides
+    winner = _theorem_b_is_smaller(profile, by_theorem_b, query, effort)
+    if winner is None and by_theorem_b is not None and rounds.theorem_b_on_grid is None:
         # No grid evaluates Theorem B of a mixture, so that nothing is lost if the profile answers alone.
-        winner, by_cone = _theorem_b_is_smaller(profile, None, query, effort), None
+        winner, by_theorem_b = _theorem_b_is_smaller(profile, None, query, effort), None
     if winner is None and not effort.wants_proof:
         return None
     best: tuple[ProvedEnd, bool] | None = None
     for which in (True, False) if winner is None else (winner, not winner):
         if winner is not None and which != winner and (best is not None or not effort.wants_proof):
             break
-        listed = profile if not which else [] if by_cone is None else [by_cone]
+        listed = profile if not which else [] if by_theorem_b is None else [by_theorem_b]
         most = _largest_direction(listed, query, accuracy, effort)
         if most is not None and (best is None or most.value < best[0].value):
             best = most, which
@@ -239,27 +239,27 @@ def _proved_by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, 
     return bool(bound <= BALLS.number(delta))
 
 
-def _theorem_b_is_smaller(profile: list[Side], by_cone: Side | None, query: Query, effort: Effort) -> bool | None:
+def _theorem_b_is_smaller(profile: list[Side], by_theorem_b: Side | None, query: Query, effort: Effort) -> bool | None:
     """Return True if floats say that Theorem B is smaller; None if floats find no line.
 
     Every decision is valid. A shared question between two that were decided alike is decided with them.
     """
     shared, asked = _shared.get(), float(query.value)
-    if shared is not None and (known := shared.decision(profile, by_cone, asked)) is not None:
+    if shared is not None and (known := shared.decision(profile, by_theorem_b, asked)) is not None:
         return known
-    if by_cone is None and all(_skips_guess(side, effort, LINE.many_rounds) for side in profile):
+    if by_theorem_b is None and all(_skips_guess(side, effort, LINE.many_rounds) for side in profile):
         return False
     guesses: list[float] = []
-    for side in profile if by_cone is not None else profile[:1]:
+    for side in profile if by_theorem_b is not None else profile[:1]:
         if (value := guess(side, query)) is None:
             return None
         guesses.append(value)
-    least = None if by_cone is None else guess(by_cone, query)
-    if by_cone is not None and least is None:
+    least = None if by_theorem_b is None else guess(by_theorem_b, query)
+    if by_theorem_b is not None and least is None:
         return None
     found = least is not None and least < max(guesses)
     if shared is not None:
-        shared.decisions.append((profile, by_cone, asked, found))
+        shared.decisions.append((profile, by_theorem_b, asked, found))
     return found
 
 
@@ -300,7 +300,7 @@ def _shared_or_new_line(
         and not line_suffices(side, built, log_delta, epsilon, accuracy * LINE.looser)
     ):
         # The saddle point was a poor guess, as with few rounds or far out: a second line gets a larger margin.
-        at = epsilon if log_delta is None or side.cone else find_root(built.floats(), log_delta)
+        at = epsilon if log_delta is None or side.is_theorem_b else find_root(built.floats(), log_delta)
         finer = _new_line(side, log_delta, at, fine * math.exp(-LINE.spare), accuracy, effort)
         # An inaccurate line is valid; if it costs more than the accuracy the caller's grid may give a smaller number.
         fair = effort.wants_proof or line_suffices(side, built, log_delta, epsilon, accuracy * LINE.loosest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ import pytest
 from scipy import stats
 
 import cumulant as cm
+from cumulant.curves.cache import question
+from cumulant.domains import Exact
 from cumulant.pairs.densities import DensityPair
 from cumulant.pairs.gaussian import GaussianPair
+from cumulant.plotting.charts import CHARTS
 
 EPSILONS = np.linspace(0, 9, 200)
 
@@ -95,3 +99,37 @@ def test_a_function_that_treats_arrays_otherwise_than_numbers_is_asked_for_numbe
 
     found = cm.from_densities(odd, lambda x: normal(x - 1))
     assert found.rdp(2) == pytest.approx(1, rel=1e-9)
+
+
+def logistic(x: Any) -> Any:
+    return -x - 2 * np.logaddexp(0, -x)
+
+
+@pytest.mark.parametrize("kind", ["rounds", "trade-off"])
+def test_a_chart_evaluates_densities_at_nodes_that_all_orders_share(kind: str) -> None:
+    """An integral for each order and count took fifty million points of each density for the rounds."""
+    log_p, log_q = Counted(logistic), Counted(lambda x: logistic(x - 0.5))
+    run = cm.from_densities(log_p, log_q) @ cm.WithoutReplacement(rate="0.01") * 1000
+    with question():
+        CHARTS[kind](run, Exact("1e-6"), "best")
+    assert max(log_p.points, log_q.points) < 6 * 10**5
+
+
+@pytest.mark.parametrize("law", [normal, logistic, lambda x: -np.abs(x) - math.log(2)])
+def test_pieces_give_what_each_integral_gives(law: Callable[[Any], Any]) -> None:
+    orders = np.concatenate([[1e-9, 0.5], np.geomspace(2, 4000, 7)])
+    with question():
+        pair = DensityPair(law, lambda x: law(x - 0.5))
+        for curve in (pair.curve(), pair.mixed()(Fraction(1, 100)), pair.amplified()(Fraction(1, 100))):
+            alone = [curve.cgf([order])[0] for order in orders]
+            assert curve.cgf(orders) == pytest.approx(alone, rel=1e-9)
+
+
+def test_pieces_of_one_law_do_not_answer_what_the_quadrature_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces that lack a part of the mass fail their check, and each order is integrated."""
+    pair, whole = DensityPair(normal, lambda x: normal(x - 1)), DensityPair(normal, lambda x: normal(x - 1))
+    orders = np.linspace(0.5, 8, 20)
+    exact = whole.curve().cgf(orders)
+    log_p, log_q = whole._pieces() or (np.zeros(0), np.zeros(0))
+    monkeypatch.setattr(DensityPair, "_pieces", lambda self, level=0: (log_p[100:], log_q[100:] - 1e-3))
+    assert pair.curve().cgf(orders) == pytest.approx(exact, rel=1e-10)

@@ -13,6 +13,7 @@ import numpy as np
 from cumulant.conversion.conversions import Conversion
 from cumulant.conversion.order_search import nothing_beyond
 from cumulant.curves.curve import Curve
+from cumulant.curves.interpolation import chebyshev_curve
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.hull import lowest_lines
 from cumulant.numerics.rounding import rounded_down
@@ -46,8 +47,20 @@ SETTINGS = EnvelopeSettings()
 def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
     """Return the lambda at which each number of repetitions proves least, at one delta.
 
-    The curve has no slack, and delta lies in (0, 1).
+    The curve has no slack, and delta lies in (0, 1). A curve of integrals is searched between remembered orders: an
+    integral for each of thousands of orders would take minutes.
     """
+    table = chebyshev_curve(curve) if curve.estimated else None
+    while table is not None:
+        found = _best_orders(table, counts, delta, conversion)
+        settled = [table.settled(lam) for lam in np.unique(found).tolist()]
+        if all(settled):
+            return found
+    return _best_orders(curve, counts, delta, conversion)
+
+
+def _best_orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
+    """Return the best lambda of each count among those that are scanned and refined."""
     log_delta = np.log(rounded_down(delta))
     probes = np.geomspace(counts.min(), counts.max(), SETTINGS.probes)[:, None]
 

@@ -15,7 +15,7 @@ from cumulant.curves.user_function import numbers
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.logspace import log_sum
-from cumulant.numerics.quadrature import legendre, log_integrals, maxima
+from cumulant.numerics.quadrature import PANEL_POINTS, legendre, log_integrals, maxima
 
 # A pair of densities as many small pieces, each with its mass under both laws: profiles at thousands of epsilons at once.
 #
@@ -76,15 +76,28 @@ class DensitySettings:
     piece_error: float = 1e-9
     """Largest difference of log integrals with which the pieces are used instead of the quadrature."""
 
-    piece_stride: int = 8
-    """Every eighth point of the grid begins a piece; trades pieces against halvings."""
+    piece_stride: int = 32
+    """Every 32nd point of the grid begins a piece, which 32 nodes then see at least; trades pieces against halvings."""
 
     variation: float = 0.25
     """Largest variation of the loss (nats) on a piece for smooth integrals; measured: they are then exact to about
     1e-11."""
 
-    highest_order: float = 32.0
-    """Order up to which the pieces serve; chosen by hand: a steeper integrand needs smaller pieces."""
+    crossing: float = 1 / 64
+    """Part of that variation with which a piece may contain the loss 0, where the integrand of an amplified profile has
+    a kink; measured: errors of 5e-10 fall to 5e-12."""
+
+    highest_order: float = 64.0
+    """Order up to which the first pieces serve: e^{64 * 0.25 t} has an error of 1e-14 with 16 nodes (derived)."""
+
+    level_ratio: float = 8.0
+    """Finer pieces are so many times smaller in loss, and serve orders so many times as large."""
+
+    levels: int = 3
+    """Levels of pieces: they serve orders up to 64, 512 and 4,096, the end of every first scan."""
+
+    most_fine_pieces: int = 1 << 15
+    """Nodes of a level but the first, beyond which an integral for each order is cheaper; measured."""
 
     separated_mass: float = 1e-9
     """Mass of one law where the other has none, above which all divergences are infinite."""
@@ -95,8 +108,17 @@ class DensitySettings:
     fringe: float = 20.0
     """Nats above `LOG_LEAST_MASS` within which a piece belongs to the fringe, where the end is looked for."""
 
-    block_terms: int = 1 << 18
-    """Terms that are in memory at once (2 MB an array)."""
+    negligible: float = 60.0
+    """Nats below the sum at which a piece is left out; e^-60 of a million pieces is far below float rounding."""
+
+    block_terms: int = 1 << 19
+    """Terms that are in memory at once (4 MB an array)."""
+
+    block_orders: int = 16
+    """Orders that are summed at once; the more of them, the fewer pieces are negligible for all."""
+
+    most_known_panels: int = 1 << 14
+    """Panels whose densities are kept; a bound of memory (7 MB)."""
 
 
 SETTINGS = DensitySettings()
@@ -130,8 +152,7 @@ def both_tails(densities: LogDensities, grid: Array) -> tuple[Tails, Tails] | No
     found = pieces(
         densities,
         np.append(grid[: -1 : SETTINGS.tail_stride], grid[-1]),
-        SETTINGS.tail_variation,
-        SETTINGS.log_least_tail_mass,
+        Fineness(SETTINGS.tail_variation, SETTINGS.tail_variation, SETTINGS.log_least_tail_mass),
     )
     if found is None:
         return None
@@ -150,19 +171,35 @@ def _tails(log_p: Array, log_q: Array) -> Tails:
     return Tails(loss[place], sums(log_p), sums(log_q))
 
 
-def pieces(
-    densities: LogDensities, grid: Array, variation: float, least: float = LOG_LEAST_MASS
-) -> tuple[Array, Array] | None:
+@dataclass(frozen=True, slots=True)
+class Fineness:
+    """How fine the pieces of two laws are."""
+
+    variation: float
+    """Largest variation of the loss on a piece."""
+
+    crossing: float
+    """Largest variation of the loss on a piece that contains the loss 0."""
+
+    least: float = LOG_LEAST_MASS
+    """Pieces with less than e^least of both masses are left out."""
+
+    most: int = SETTINGS.most_pieces
+    """Nodes of all pieces; laws that need more have no pieces."""
+
+
+def pieces(densities: LogDensities, grid: Array, fineness: Fineness) -> tuple[Array, Array] | None:
     """Return the logarithms of the masses of P and Q on pieces where the loss varies little.
 
-    Pieces with less than e^least are left out. Returns None if there are too many pieces, or if a peak between the
-    points of the grid was missed; the caller then integrates each parameter.
+    Returns None if there are too many pieces, or if a peak between the points of the grid was missed; the caller then
+    integrates each parameter.
     """
     with np.errstate(all="ignore"):
-        return _pieces(densities, grid, variation, least)
+        return _pieces(densities, grid, fineness)
 
 
-def _pieces(densities: LogDensities, grid: Array, variation: float, least: float) -> tuple[Array, Array] | None:
+def _pieces(densities: LogDensities, grid: Array, fineness: Fineness) -> tuple[Array, Array] | None:
+    least = fineness.least
     nodes, weights = legendre(SETTINGS.piece_nodes)
 
     def masses(low: Array, width: Array) -> tuple[Array, Array]:
@@ -181,7 +218,7 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
     kept: list[tuple[Array, Array]] = []
     count = 0
     for depth in range(SETTINGS.most_halvings):
-        if count + 2 * low.size * SETTINGS.piece_nodes > SETTINGS.most_pieces:
+        if count + 2 * low.size * SETTINGS.piece_nodes > fineness.most:
             return None
         half = width / 2
         low, width = np.stack([low, low + half], axis=1).ravel(), np.repeat(half, 2)
@@ -189,9 +226,7 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
         now = np.stack([np.exp(p).sum(axis=1), np.exp(q).sum(axis=1)])
         off = np.abs(now[:, ::2] + now[:, 1::2] - before)
         settled = np.repeat((off <= SETTINGS.settled * before + np.exp(least)).all(axis=0), 2)
-        done = settled & _loss_varies_little(p, q, now.max(axis=0), variation, least) | (
-            depth == SETTINGS.most_halvings - 1
-        )
+        done = settled & _loss_varies_little(p, q, now.max(axis=0), fineness) | (depth == SETTINGS.most_halvings - 1)
         some = np.maximum(p[done], q[done]) > -np.inf
         kept.append((p[done][some], q[done][some]))
         count += int(some.sum())
@@ -203,11 +238,13 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
     return (log_p, log_q) if whole else None
 
 
-def _loss_varies_little(p: Array, q: Array, mass: Array, variation: float, least: float) -> Array:
+def _loss_varies_little(p: Array, q: Array, mass: Array, fineness: Fineness) -> Array:
     """Return where the loss varies little on a piece, or the piece has too little mass."""
     loss = p - q
     loss = np.where(np.isnan(loss), 0.0, np.clip(loss, -SETTINGS.largest_loss, SETTINGS.largest_loss))
-    return (loss.max(axis=1) - loss.min(axis=1) <= variation) | (mass < np.exp(least))
+    low, high = loss.min(axis=1), loss.max(axis=1)
+    most = np.where((low < 0) & (high > 0), fineness.crossing, fineness.variation)
+    return (high - low <= most) | (mass < np.exp(fineness.least))
 
 
 LogDensity = Callable[[Any], Any]
@@ -296,67 +333,113 @@ class Densities:
 
         return self.remember("separated", found)[0]
 
-    def larger_direction(self, integrand: Integrand, parameters: Any, on: Arithmetic, smooth: bool = False) -> Array:
+    def larger_direction(self, integrand: Integrand, parameters: Any, on: Arithmetic, family: Hashable = None) -> Array:
         """Return the log of an integral for (P, Q) or (Q, P), whichever is larger; see `integrals`."""
         if on.exact:
             raise CertificateError(
                 "densities given as Python functions cannot be certified; use from_masses or float64"
             )
         parameters = np.asarray(parameters, dtype=np.float64)
-        flat = parameters.ravel()
-        there = self.integrals(integrand, flat, smooth)
-        back = self.integrals(lambda p, q, parameter: integrand(q, p, parameter), flat, smooth)
-        return np.maximum(there, back).reshape(parameters.shape)
+        return np.maximum(*self.both_directions(integrand, parameters.ravel(), family)).reshape(parameters.shape)
 
-    def integrals(self, integrand: Integrand, parameters: Array, smooth: bool) -> Array:
+    def both_directions(self, integrand: Integrand, parameters: Array, family: Hashable = None) -> tuple[Array, Array]:
+        """Return the log of an integral for (P, Q) and for (Q, P); see `integrals`."""
+        back = None if family is None else (family, "back")
+        return (
+            self.integrals(integrand, parameters, family),
+            self.integrals(lambda p, q, parameter: integrand(q, p, parameter), parameters, back),
+        )
+
+    def integrals(self, integrand: Integrand, parameters: Array, family: Hashable = None) -> Array:
         """Return the log of an integral at each parameter.
 
-        A `smooth` integrand is summed over pieces of the laws, which are found once; if that sum disagrees with the
-        quadrature, the quadrature answers. An integrand is homogeneous: with the logarithms of masses in place of
-        those of densities it gives the log of its integral.
+        Smooth integrands have a `family`, the name under which their checks are remembered. They are summed over pieces
+        of the laws, which are found once; if that sum disagrees with the quadrature, the quadrature answers. Such an
+        integrand is homogeneous: with the logarithms of masses in place of those of densities it gives the log of its
+        integral.
         """
-        pieces = self._pieces() if smooth and parameters.size > SETTINGS.few_orders else None
-        if pieces is None:
+        if family is None or parameters.size <= SETTINGS.few_orders:
             return self._integrate(integrand, parameters)
-        value, known = _sum_over_pieces(integrand, *pieces, parameters)
-        checked = np.flatnonzero(known)[[0, known.sum() // 2, -1]] if known.any() else np.zeros(0, dtype=np.int64)
-        gap = np.max(np.abs(self._integrate(integrand, parameters[checked]) - value[checked]), initial=0.0)
-        value = value + 2 * gap
-        rest = ~known if gap <= SETTINGS.piece_error else np.ones(known.shape, dtype=bool)
+        value, rest = np.empty(parameters.size), np.ones(parameters.size, dtype=bool)
+        for level in range(SETTINGS.levels):
+            served = np.flatnonzero(rest & (parameters <= SETTINGS.highest_order * SETTINGS.level_ratio**level))
+            if not served.size:
+                continue
+            pieces = self._pieces(level)
+            if pieces is None:
+                break
+            found, known = _sum_over_pieces(integrand, *pieces, parameters[served])
+            served, found = served[known], found[known]
+            gap = self._gap(integrand, parameters[served], found, (family, level)) if served.size else math.inf
+            if gap <= SETTINGS.piece_error:
+                value[served], rest[served] = found + 2 * gap, False
         if rest.any():
             value[rest] = self._integrate(integrand, parameters[rest])
         return value
 
-    def _pieces(self) -> tuple[Array, Array] | None:
+    def _gap(self, integrand: Integrand, parameters: Array, found: Array, checks: Hashable) -> float:
+        """Return the largest difference of some sums over pieces from the quadrature.
+
+        The least, the middle and the largest parameter are compared, once for all parameters between them.
+        """
+        memory: dict[Hashable, tuple[float, float, float]] = self.remember("checks", dict)
+        low, high, gap = memory.get(checks, (math.inf, -math.inf, 0.0))
+        if parameters.min() < low or parameters.max() > high:
+            chosen = np.argsort(parameters)[[0, parameters.size // 2, -1]]
+            gap = max(gap, float(np.max(np.abs(self._integrate(integrand, parameters[chosen]) - found[chosen]))))
+            low, high = min(low, float(parameters.min())), max(high, float(parameters.max()))
+            memory[checks] = low, high, gap
+        return gap
+
+    def _pieces(self, level: int = 0) -> tuple[Array, Array] | None:
         """Return both laws in pieces on which smooth integrals are exact to about 1e-11.
 
-        Returns None if there are no such pieces; the caller then integrates each parameter.
+        Each level has finer pieces, which serve larger orders. Returns None if there are no such pieces, or too many of
+        them; the caller then integrates each parameter.
         """
-        return self.remember(
-            "pieces",
-            lambda: (
-                pieces(
-                    self.losses,
-                    np.append(_grid(self.support)[: -1 : SETTINGS.piece_stride], _grid(self.support)[-1]),
-                    SETTINGS.variation,
-                ),
-            ),
-        )[0]
+        grid = _grid(self.support)
+        first = np.append(grid[: -1 : SETTINGS.piece_stride], grid[-1])
+        variation = SETTINGS.variation / SETTINGS.level_ratio**level
+        most = SETTINGS.most_pieces if level == 0 else SETTINGS.most_fine_pieces
+        fineness = Fineness(variation, SETTINGS.crossing * variation, most=most)
+        return self.remember(("pieces", level), lambda: (pieces(self.losses, first, fineness),))[0]
 
     def _integrate(self, integrand: Integrand, parameters: Array) -> Array:
         def log_f(s: Array, rows: Array) -> Array:
-            log_p, log_q, log_jacobian = self.losses(s)
+            log_p, log_q, log_jacobian = self._shared_losses(s)
             value = integrand(log_p, log_q, parameters[rows, None])
             # where neither law has mass there is nothing to integrate
             return np.where((log_p == -np.inf) & (log_q == -np.inf), -np.inf, value + log_jacobian)
 
         return log_integrals(log_f, len(parameters), self.scan())
 
+    def _shared_losses(self, s: Array) -> tuple[Array, Array, Array]:
+        """Return `losses` of rows of points; all integrals share those of the scan and of panels.
+
+        The nodes of a panel follow from its ends, which are the last two points of its row.
+        """
+        if s.shape[0] == 1 and np.array_equal(s[0], self.scan()):
+            return self.remember("at the scan", lambda: self.losses(s))
+        if s.shape[1] != PANEL_POINTS or not s.size:
+            return self.losses(s)
+        memory: dict[complex, Array] = self.remember("panels", dict)
+        ends, first, place = np.unique(s[:, -2] + 1j * s[:, -1], return_index=True, return_inverse=True)
+        known = [memory.get(panel) for panel in ends.tolist()]  # another thread may empty the memory
+        new = [i for i, values in enumerate(known) if values is None]
+        if new:
+            for i, values in zip(new, np.stack(self.losses(s[first[new]]), axis=1), strict=True):
+                known[i] = values
+            if len(memory) + len(new) > SETTINGS.most_known_panels:
+                memory.clear()
+            memory.update(zip(ends[new].tolist(), (known[i] for i in new), strict=True))
+        log_p, log_q, log_jacobian = np.array(known).transpose(1, 0, 2)[:, place]
+        return log_p, log_q, log_jacobian
+
     def scan(self) -> Array:
         """Return the first points at which both densities are evaluated, in units of s."""
         return self.remember("scan", lambda: _scan(self))
 
-    def remember(self, name: str, value: Callable[[], T]) -> T:
+    def remember(self, name: Hashable, value: Callable[[], T]) -> T:
         """Return a fact about this pair; `value` computes it once."""
         return recall(self._facts, name, value, SETTINGS.most_facts)
 
@@ -449,17 +532,26 @@ def _agrees_pointwise(function: LogDensity, x: Array, values: Array) -> bool:
 
 
 def _sum_over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: Array) -> tuple[Array, Array]:
-    """Return the log of the sum over all pieces, and whether the tails end before the pieces do."""
+    """Return the log of the sum over all pieces, and whether the tails end before the pieces do.
+
+    Smooth integrands rise with the order. So between two orders no piece matters whose term at the larger one is
+    negligible beside the sum at the smaller one.
+    """
     fringe = np.maximum(log_p, log_q) < LOG_LEAST_MASS + SETTINGS.fringe
     value, beyond = np.empty(parameters.size), np.full(parameters.size, -np.inf)
-    rows = max(1, SETTINGS.block_terms // max(log_p.size, 1))
+    rows = min(max(1, SETTINGS.block_terms // max(log_p.size, 1)), SETTINGS.block_orders)
+    rising = np.argsort(parameters, kind="stable")
     with np.errstate(all="ignore"):
         for start in range(0, parameters.size, rows):
-            some = slice(start, start + rows)
-            terms = integrand(log_p, log_q, parameters[some, None])
+            some = rising[start : start + rows]
+            kept = np.ones(log_p.size, dtype=bool)
+            if some.size > 2:
+                low, high = integrand(log_p, log_q, parameters[some[[0, -1]], None])
+                kept = ~(high <= log_sum(low) - SETTINGS.negligible)
+            terms = integrand(log_p[kept], log_q[kept], parameters[some, None])
             value[some] = log_sum(terms)
-            beyond[some] = np.max(terms[:, fringe], axis=1, initial=-np.inf)
-    return value, (parameters <= SETTINGS.highest_order) & np.isfinite(value) & (beyond < value - SETTINGS.ended)
+            beyond[some] = np.max(terms[:, fringe[kept]], axis=1, initial=-np.inf)
+    return value, np.isfinite(value) & (beyond < value - SETTINGS.ended)
 
 
 def larger_profile(tails: tuple[Tails, Tails], epsilons: Array) -> Array:

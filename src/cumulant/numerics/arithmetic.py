@@ -104,11 +104,15 @@ class Floats:
     def excess(self, x: Any) -> Any:
         """e^x - 1 - x, without cancellation."""
         x = np.asarray(x, dtype=np.float64)
-        small = np.where(np.abs(x) < 1, x, 0.0)
+        near, value = np.abs(x) < 1, np.asarray(np.expm1(x) - x)
+        small = x[near]
         series = np.zeros_like(small)
         for n in range(20, 1, -1):  # Horner: x^2/2! + ... + x^20/20!, the rest is below 2^-60 of it
-            series = (small * series + 1.0) / n
-        return np.where(np.abs(x) < 1, small * small * series, np.expm1(x) - x)
+            series *= small
+            series += 1.0
+            series /= n
+        value[near] = small * small * series
+        return value
 
     def log_expm1(self, x: Any) -> Any:
         """log(e^x - 1) for x >= 0; -inf at 0."""

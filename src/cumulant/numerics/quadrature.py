@@ -64,6 +64,9 @@ class QuadratureSettings:
 SETTINGS = QuadratureSettings()
 """The settings in force; a test may replace them."""
 
+PANEL_POINTS = SETTINGS.panel_nodes + 2
+"""Points of a panel: its nodes, then its two ends."""
+
 
 @lru_cache(maxsize=8)
 def legendre(nodes: int) -> tuple[Array, Array]:
@@ -207,26 +210,33 @@ def strip_step(widest: float, need: float) -> float:
 def maxima(log_f: LogFunctions, rows: Array, grid: Array, scan: Array) -> tuple[Array, Array]:
     """Return the places and heights of the 16 highest local maxima of each row.
 
-    `scan` holds the rows on the grid; between the neighbours of a scanned maximum golden sections refine it.
+    `scan` holds the rows on the grid; between the neighbours of a scanned maximum golden sections refine it. Points of
+    the grid fill up a row that has fewer maxima.
     """
     inside = scan[:, 1:-1]
     peak = (inside >= scan[:, :-2]) & (inside > scan[:, 2:]) | (inside > scan[:, :-2]) & (inside >= scan[:, 2:])
     height = np.where(peak, inside, -np.inf)
     chosen = np.argsort(-height, axis=1)[:, : SETTINGS.most_modes] + 1
-    low, high = grid[chosen - 1].ravel(), grid[chosen + 1].ravel()
-    owner = np.repeat(rows, chosen.shape[1])
+    modes, heights = grid[chosen], np.take_along_axis(scan, chosen, axis=1)
+    # a row with few peaks fills up with points that are none: only peaks are refined
+    real = np.take_along_axis(peak, chosen - 1, axis=1)
+    place, owner = chosen[real], np.repeat(rows, real.sum(axis=1))
+    if not place.size:
+        return modes, heights
+    low, high = grid[place - 1], grid[place + 1]
     golden = (np.sqrt(5) - 1) / 2
     for _ in range(45):
         left, right = high - golden * (high - low), low + golden * (high - low)
         f = log_f(np.stack([left, right], axis=1), owner)
         keep = f[:, 0] >= f[:, 1]
         low, high = np.where(keep, low, left), np.where(keep, right, high)
-    modes = ((low + high) / 2).reshape(chosen.shape)
-    found = log_f(modes.reshape(-1, 1), owner).reshape(chosen.shape)
+    found = log_f(((low + high) / 2)[:, None], owner)[:, 0]
     found = np.where(np.isnan(found), np.inf, found)
     # a peak narrower than the sections see is kept where it was scanned
-    scanned = np.take_along_axis(scan, chosen, axis=1)
-    return np.where(found >= scanned, modes, grid[chosen]), np.maximum(found, scanned)
+    scanned = heights[real]
+    modes[real] = np.where(found >= scanned, (low + high) / 2, grid[place])
+    heights[real] = np.maximum(found, scanned)
+    return modes, heights
 
 
 def _first_panels(grid: Array, scan: Array, modes: Array, heights: Array, top: Array) -> tuple[Array, Array, Array]:

@@ -66,7 +66,7 @@ class DensityPair(Densities, Pair):
                 tilted = np.where(log_p == -np.inf, log_q if at == -1 else -np.inf, log_p + x * y)
                 return np.where(sign * y > 0, tilted + power * np.log(np.abs(y)), -np.inf) if power else tilted
 
-            return float(self.integrals(integrand, lam, smooth=False)[0])
+            return float(self.integrals(integrand, lam)[0])
 
         norm = log_moment(0, 1)
         first, second = (
@@ -129,7 +129,7 @@ class DensityCurve(Curve):
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if not on.exact and self.pair.is_separated():
             return np.full(lam.shape, np.inf)
-        return np.asarray(FLOATS.log1p_exp(self.pair.larger_direction(_excess, lam, on, smooth=True)))
+        return np.asarray(FLOATS.log1p_exp(self.pair.larger_direction(_excess, lam, on, "excess")))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         if not on.exact and self.pair.is_separated():
@@ -198,8 +198,7 @@ class SampledDensities(Curve):
             value = np.where(x == np.inf, np.inf, value)
             return value if self.kernel.whole else np.where(x > 0, value, -np.inf)
 
-        there = self.pair.integrals(integrand, lam, smooth=True)
-        back = self.pair.integrals(lambda p, q, order: integrand(q, p, order), lam, smooth=True)
+        there, back = self.pair.both_directions(integrand, lam, ("sampled", self.rate, self.kernel, slope))
         return np.logaddexp(there, back) if self.added else np.maximum(there, back)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -220,8 +219,7 @@ def _one_direction_leads(pair: DensityPair) -> bool:
     Its integral alone is then the answer.
     """
     epsilons = np.concatenate([[0.0], np.geomspace(1e-3, 30, 23)])
-    there = np.exp(pair.integrals(log_hockey_stick, epsilons, smooth=False))
-    back = np.exp(pair.integrals(lambda p, q, epsilon: log_hockey_stick(q, p, epsilon), epsilons, smooth=False))
+    there, back = (np.exp(each) for each in pair.both_directions(log_hockey_stick, epsilons))
     margin = 1e-9 * np.maximum(there, back) + 1e-300
     return bool(np.all(there >= back - margin) or np.all(back >= there - margin))
 
@@ -253,8 +251,12 @@ class PoissonDensities(Curve):
             value = straight if slope else np.logaddexp(log_excess(order * loss), np.log(order) + straight)
             return np.where(x == np.inf, -np.inf if added else np.inf, mass + value)
 
-        directions = [partial(integrand, added=added) for added in (False, True)]
-        return np.maximum(*(self.pair.larger_direction(direction, lam, on, smooth=True) for direction in directions))
+        def direction(added: bool) -> Array:
+            return self.pair.larger_direction(
+                partial(integrand, added=added), lam, on, ("poisson", self.rate, slope, added)
+            )
+
+        return np.maximum(direction(False), direction(True))
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return np.asarray(FLOATS.log1p_exp(self._largest(lam, False, on)))

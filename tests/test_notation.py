@@ -15,6 +15,7 @@ from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, find_unknown, parse
 from cumulant.sampling.scheme import SCHEMES
+from tests.effort import drawn
 from tests.laws.strategies import parameters
 
 # ---- expressions drawn from the declared domains
@@ -80,7 +81,7 @@ expressions = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=drawn(80), deadline=None)
 @given(expressions)
 def test_text_is_the_inverse_of_parse(run: cm.Expression) -> None:
     again = parse(str(run))
@@ -89,7 +90,7 @@ def test_text_is_the_inverse_of_parse(run: cm.Expression) -> None:
     assert str(again) == str(run)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=drawn(40), deadline=None)
 @given(expressions)
 def test_white_space_means_nothing(run: cm.Expression) -> None:
     text = str(run)
@@ -367,7 +368,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(st.text(max_size=60) | st.lists(WORDS, max_size=25).map("".join))
 def test_any_text_is_an_expression_or_an_input_error(text: str) -> None:
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from scipy import special
 
 import cumulant as cm
+from cumulant.accounting import attacks
 from cumulant.accounting import gaussian_fit as module
 from cumulant.accounting.gaussian_fit import Grid, cells_hold
 from cumulant.domains import Exact
@@ -198,3 +200,26 @@ def test_a_calibration_to_mu() -> None:
     assert cm.Laplace(scale=found.fails).gaussian_mu(slack="1e-3") > 0.5
     with pytest.raises(cm.InputError, match="one target"):
         cm.calibrate("Laplace(scale=?)", mu=1, epsilon=1, delta="1e-6")
+
+
+def test_equal_runs_are_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that is judged for five samplers, as text and as JSON, asked for each fit and each attack twice."""
+    calls: list[str] = []
+
+    def counted(name: str, find: Callable[..., Any]) -> Callable[..., Any]:
+        def found(*asked: Any) -> Any:
+            calls.append(name)
+            return find(*asked)
+
+        return found
+
+    for where, name in ((module, "_gaussian_fit"), (attacks, "_bounds")):
+        monkeypatch.setattr(where, name, counted(name, getattr(where, name)))
+    for times in (3, 3, 4):
+        run = cm.Laplace(scale=2) * times
+        assert run.gaussian_fit(slack="1e-3") == run.gaussian_fit(slack="0.001")
+        assert run.membership("0.01") == run.true_positive_rate(["0.01"])[0]
+    assert sorted(calls) == ["_bounds"] * 2 + ["_gaussian_fit"] * 2
+    rates = run.true_positive_rate(["0.01"])
+    rates[0] = 1.0  # what is remembered is not what was handed out
+    assert run.membership("0.01") < 1

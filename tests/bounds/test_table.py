@@ -54,7 +54,7 @@ def test_certified_tight_values(row: dict[str, str]) -> None:
 def test_random_pure_mechanisms_stay_below_every_bound(seed: int) -> None:
     """Three mutually neighbouring laws with ratios up to e^eps; the sample holds the odd record with probability g."""
     rng = np.random.default_rng(seed)
-    for _ in range(effort.drawn(20)):
+    for _ in range(effort.drawn(8)):
         size, epsilon, rate = (
             int(rng.integers(2, 6)),
             round(float(rng.choice([0.05, 0.5, 2, 5])), 3),
@@ -74,7 +74,7 @@ def test_random_pure_mechanisms_stay_below_every_bound(seed: int) -> None:
 def test_random_pairs_lie_between_the_bounds(seed: int) -> None:
     """Prop. 11's pair is attained, in both directions and after any post-processing; best is the best."""
     rng = np.random.default_rng(100 + seed)
-    for _ in range(effort.drawn(20)):
+    for _ in range(effort.drawn(8)):
         size, rate = int(rng.integers(2, 5)), Fraction(int(rng.integers(1, 1000)), 1000)
         masses = rng.integers(1, 50, size=(2, size))
         p, q = ([Fraction(int(x), int(side.sum())) for x in side] for side in masses)

@@ -21,7 +21,7 @@ from cumulant.curves.interpolation import ChebyshevCurve, chebyshev_curve
 from cumulant.numerics.search import SCAN
 from tests.effort import drawn
 
-SEQUENCES = drawn(40)
+SEQUENCES = drawn(20)
 
 
 def mechanisms(draw: random.Random) -> list[cm.Expression]:
@@ -84,7 +84,7 @@ def test_arrays_are_no_looser_either(monkeypatch: pytest.MonkeyPatch) -> None:
     deltas: list[int | str]
     epsilons: list[int | str]
     deltas, epsilons = ["1e-4", "1e-7", "1e-30", 0, 1], [0, "0.5", 3, 50]
-    runs = [sequence(seed)[0][0] for seed in range(0, 40, 2)]
+    runs = [sequence(seed)[0][0] for seed in range(0, SEQUENCES, 2)]
     found = [(run.epsilon(deltas, method="rdp"), run.delta(epsilons, method="rdp")) for run in runs]
     monkeypatch.setattr(order_search, "chebyshev_curve", lambda curve: None)
     forget_answers()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("arguments", "seconds"),
-    [(["--url", "sqlite"], 10), (["--url", "postgresql"], 10), (["--url", "postgresql", "--crash-server"], 9)],
+    [(["--url", "sqlite"], 5), (["--url", "postgresql"], 5), (["--url", "postgresql", "--crash-server"], 6)],
     ids=["sqlite", "postgresql", "server"],
 )
 def test_killed_writers(arguments: list[str], seconds: int) -> None:

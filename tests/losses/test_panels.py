@@ -69,7 +69,7 @@ def test_the_bound_of_a_rectangle_holds_at_every_complex_point(kind: type[Line],
 
     generator = random.Random(f"{kind.__name__}{folded}")
     tight = checked = 0
-    while checked < drawn(600):
+    while checked < drawn(250):
         shift, rate, lam = decimal(generator, 1e-2, 30), rate_of(generator), decimal(generator, 1e-6, 1e3)
         line = kind(shift)  # type: ignore[call-arg]
         reach = 12.0 if kind is GaussianLaw else 1.0

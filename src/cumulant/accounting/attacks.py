@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,8 @@ def true_positive_rate(
     0.0924
     """
     asked, scalar = checked("fpr", fpr, PROBABILITY)
-    found = _bounds(run, asked, method)
-    return float(found[0]) if scalar else found
+    found = run.answer(("true positive rates", method, tuple(asked)), partial(_bounds, run, asked, method))
+    return float(found[0]) if scalar else found.copy()
 
 
 def advantage(run: RunRecord, method: Method = DEFAULT_METHOD) -> float:
@@ -285,6 +286,7 @@ def _ways(run: RunRecord, method: Method) -> tuple[bool, Method | None]:
 
 
 def _bounds(run: RunRecord, rates: Sequence[Exact], method: Method) -> Floats:
+    """Return the true positive rate that no attack exceeds at each false positive rate."""
     if runs := _dominating(run, method):
         return np.asarray(np.minimum.reduce([_bounds(each, rates, method) for each in runs]))
     by_curve, by_statements = _ways(run, method)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,11 @@ def gaussian_fit(run: RunRecord, slack: Number) -> GaussianFit:
     'mu = 0.5 at slack 1e-6 (at least 0'
     """
     part = SLACK.check("slack", slack)
+    return run.answer(("gaussian fit", part), partial(_gaussian_fit, run, part))
+
+
+def _gaussian_fit(run: RunRecord, part: Exact) -> GaussianFit:
+    """Find the fit; `gaussian_fit` remembers it."""
     strict = attack.gaussian(run)
     if strict == 0:
         return GaussianFit(0.0, 0.0, stated(part), 0.0, 0.0, _rigour(run), run.relation)

@@ -102,8 +102,15 @@ class BinomialSum(Amplified):
             return np.array([self._chord(point, on) for point in lam], dtype=object)
         below = lam // 1
         above = below + (lam > below)
-        if not on.enclosing:
-            self._learn_far(np.concatenate([below, above]))
+        if not on.enclosing and not self.base.summed and (above >= TERM_BY_TERM).any():
+            # the blocks of all large orders are found side by side, and remembered
+            large = np.unique(np.append(below, above)[np.append(below, above) < FARTHEST_ORDER]) + 1
+            orders = [
+                order
+                for order in large[large > TERM_BY_TERM].astype(np.int64).tolist()
+                if (order, False) not in self._far_cache
+            ]
+            self._far_cache.update(((order, False), value) for order, value in self._large_orders(orders))
         left = self._at_integers(below, on)
         if (above == below).all():
             return left
@@ -139,15 +146,6 @@ class BinomialSum(Amplified):
             known = np.concatenate([known, on.asarray(np.full(max(2 * top, 256) - known.size, np.nan))])
             self._memory[name] = known
         return known
-
-    def _learn_far(self, lam: Array) -> None:
-        """Remember K in floats at the integers of these that take blocks, which are found for all of them at once."""
-        far = lam[(lam >= TERM_BY_TERM) & (lam < FARTHEST_ORDER)]
-        orders = [
-            order for order in (np.unique(far) + 1).astype(np.int64).tolist() if (order, False) not in self._far_cache
-        ]
-        if orders and not self.base.summed:
-            self._far_cache.update(((order, False), value) for order, value in self._large_orders(orders))
 
     def _far_value(self, order: int, on: Arithmetic) -> Any:
         """K by blocks in floats, or from a ball of the same blocks; remembered."""

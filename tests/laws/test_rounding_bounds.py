@@ -30,7 +30,7 @@ WIDTH = 1e-12
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Unselected branches overflow, as in the library, which asks for enclosures in the same silence."""
+    """Unselected branches overflow, as in the library, which asks for enclosures with the same warnings off."""
     with np.errstate(all="ignore"):
         yield
 

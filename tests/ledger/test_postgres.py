@@ -193,14 +193,14 @@ def test_whoever_waits_for_the_lock_sees_what_its_owner_wrote(url: str, monkeypa
     assert (found, attempts) == ([2], [])
 
 
-def test_a_client_that_is_silent_loses_the_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_answer_loses_the_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is stopped between its lock and its entry, or cut off: the others go on, and it asks again."""
     monkeypatch.setattr(store, "_LONGEST_IDLE", "50ms")
     account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
-    append, silent = account._writer.store.append, [True]
+    append, unanswered = account._writer.store.append, [True]
 
     def after_a_while(entries: Sequence[Entry]) -> None:
-        if silent.pop() if silent else False:
+        if unanswered.pop() if unanswered else False:
             assert cm.Ledger(url).account("a").spend(STEP, key="other").seq == 1
         append(entries)
 

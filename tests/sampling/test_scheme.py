@@ -200,17 +200,17 @@ def test_a_scheme_without_a_rate_is_explained_and_verified(base: cm.Mechanism) -
 
 
 def test_what_a_scheme_does_not_say_is_not_claimed() -> None:
-    silent, pair = Block(), GaussianPair(Fraction(1))
-    assert (silent.steps_of(pair), list(silent.witnesses(pair))) == (None, [])
-    assert (silent.share(), silent.theorem_b_rate(pair), silent.of(silent), silent.unknowns({})) == (
+    plain, pair = Block(), GaussianPair(Fraction(1))
+    assert (plain.steps_of(pair), list(plain.witnesses(pair))) == (None, [])
+    assert (plain.share(), plain.theorem_b_rate(pair), plain.of(plain), plain.unknowns({})) == (
         None,
         None,
         None,
         {},
     )
-    assert (silent.numbers(), silent.sizes(), silent.gridded) == ({}, (None, None), False)
+    assert (plain.numbers(), plain.sizes(), plain.gridded) == ({}, (None, None), False)
     with pytest.raises(cm.HypothesisError, match="Lemma 3 is not a theorem"):
-        silent.amplified(Fraction(1), Fraction(0))
+        plain.amplified(Fraction(1), Fraction(0))
 
 
 def test_a_scheme_may_bound_from_above_and_say_nothing_from_below() -> None:

@@ -403,21 +403,21 @@ def test_verifying_leaves_workers_to_others(monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(found) == [200] * 2 + [429] * 42
 
 
-# ---- silent connections
+# ---- connections that send nothing
 
 
-def test_silent_sockets_do_not_take_the_page_down(page: Client) -> None:
-    silent = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(200)]
+def test_idle_sockets_do_not_take_the_page_down(page: Client) -> None:
+    idle = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(200)]
     try:
-        for each in silent[::2]:
+        for each in idle[::2]:
             each.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ")
         for _ in range(5):
             assert page.get("/").status == 200
-        told = silent[0].recv(10_000).decode()
-        assert told.startswith("HTTP/1.1 503 ")
-        assert json.loads(told.partition("\r\n\r\n")[2])["error"].startswith("too many connections")
+        reply = idle[0].recv(10_000).decode()
+        assert reply.startswith("HTTP/1.1 503 ")
+        assert json.loads(reply.partition("\r\n\r\n")[2])["error"].startswith("too many connections")
     finally:
-        for each in silent:
+        for each in idle:
             each.close()
 
 
@@ -426,14 +426,14 @@ def test_a_header_that_does_not_arrive_is_given_up(page: Client, monkeypatch: py
     for begun in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n"):
         with socket.create_connection(("127.0.0.1", page.port), timeout=20) as late:
             late.sendall(begun)
-            told = late.recv(10_000).decode()
-            assert told.startswith("HTTP/1.1 408 ")
-            assert "did not arrive within 0.3 seconds" in json.loads(told.partition("\r\n\r\n")[2])["error"]
+            reply = late.recv(10_000).decode()
+            assert reply.startswith("HTTP/1.1 408 ")
+            assert "did not arrive within 0.3 seconds" in json.loads(reply.partition("\r\n\r\n")[2])["error"]
             assert late.recv(10) == b""
 
 
 def test_a_second_header_that_does_not_arrive(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that was used before is no longer silent than a new one."""
+    """A connection that was used before waits no longer than a new one."""
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
     with socket.create_connection(("127.0.0.1", page.port), timeout=20) as late:
         late.sendall(b"GET /page.css HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
@@ -512,9 +512,9 @@ def test_clients_that_do_not_read_do_not_take_the_page_down(page: Client, monkey
 def test_what_is_no_request_is_answered_in_json(page: Client) -> None:
     with socket.create_connection(("127.0.0.1", page.port), timeout=20) as line:
         line.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        told = line.recv(10_000).decode()
-    assert told.startswith("HTTP/1.1 400 ")
-    assert "no HTTP request" in json.loads(told.partition("\r\n\r\n")[2])["error"]
+        reply = line.recv(10_000).decode()
+    assert reply.startswith("HTTP/1.1 400 ")
+    assert "no HTTP request" in json.loads(reply.partition("\r\n\r\n")[2])["error"]
 
 
 def test_the_password_of_the_ledger_is_not_answered() -> None:

@@ -71,8 +71,8 @@ def expected(order: float, parts: Sequence[tuple[ReferenceTransform, int]], star
     return sum((mass * loss.exp() * kernel(order, loss - start) for loss, mass in sums), start=BALLS.number(0))
 
 
-def choice(lam: float, period: float, silence: float = 80.0) -> Choice:
-    return Choice(lam, period, silence, 30.0, 0.0, 0.0, lam + 1, BITS)
+def choice(lam: float, period: float, exponent: float = 80.0) -> Choice:
+    return Choice(lam, period, exponent, 30.0, 0.0, 0.0, lam + 1, BITS)
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class OrderLine:
         return self.line.floats(order_function(self.order))
 
 
-def on_lattice(round_types: RoundTypes, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:
+def on_lattice(round_types: RoundTypes, order: float, lam: float, period: float, exponent: float = 80.0) -> OrderLine:
     with BALLS.at(BITS):
-        return OrderLine(build_lattice_line(round_types, choice(lam, period, silence), omit_exponent=silence), order)
+        return OrderLine(build_lattice_line(round_types, choice(lam, period, exponent), omit_exponent=exponent), order)
 
 
 # ---- the sum itself
@@ -242,7 +242,7 @@ def test_constants(order: float) -> None:
 
 
 def strained() -> tuple[ReferenceTransform, OrderLine]:
-    """A line of which many frequencies are left out although they are not silent."""
+    """A line of which many frequencies are left out although they are not small."""
     one = law(0.02, (-3, -1, 0, 2, 5), (0.2, 0.25, 0.15, 0.3, 0.11))
     return one, on_lattice(((one, 30),), 2.0, 6.0, 16.0, 4.0)
 
@@ -264,8 +264,8 @@ def test_what_is_left_out_is_needed() -> None:
     assert beyond(OrderLine(replace(line.line, beyond=line.line.beyond * 1e-6), 2.0), one) > 0
 
 
-def test_silent_frequencies_are_counted() -> None:
-    """Those between loud ones are in the bound of what is not summed."""
+def test_small_frequencies_are_counted() -> None:
+    """Those between large ones are in the bound of what is not summed."""
     one = law(0.05, (-8, 0, 8, 9), (0.3, 0.4, 0.3, 0.02))
     with BALLS.at(BITS):
         whole = build_lattice_line(((one, 60),), choice(5.0, 20.0, 6.0))
@@ -530,9 +530,9 @@ def test_what_lies_beyond_the_last_frequency_is_counted() -> None:
     whole = on_lattice(((one, times),), 2.0, 6.0, 16.0, 200.0).line
     assert 2 * whole.frequencies + 1 == whole.folds
     with BALLS.at(BITS):
-        loudest = max((abs(value) for value in whole.values[9:]), key=lambda each: float(each.mid()))
+        largest = max((abs(value) for value in whole.values[9:]), key=lambda each: float(each.mid()))
         assert whole.indices is not None
-        short = replace(whole, values=whole.values[:9], indices=whole.indices[:9], beyond=(whole.folds - 17) * loudest)
+        short = replace(whole, values=whole.values[:9], indices=whole.indices[:9], beyond=(whole.folds - 17) * largest)
         assert beyond(OrderLine(short, 2.0), one) == 0
         assert beyond(OrderLine(replace(short, beyond=BALLS.number(0)), 2.0), one) > 0
         found = build_line(((one, times),), choice(6.0, 16.0, 40.0), smooth=Fraction(1, 10**6), work=10**7)

@@ -298,7 +298,7 @@ def test_the_noise_of_the_inverse_transform_alone(monkeypatch: pytest.MonkeyPatc
     assert 0 < np.linalg.norm(sums.mass - convolved(step, 0.5, 1, sums)) <= sums.noise
 
 
-def test_frequencies_that_count_as_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequencies_that_count_as_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lattice, "GRID", replace(GRID, negligible_log_spectrum=-2.0))
     step, times = given({0: 0.5, 1: 0.3, -1: 0.2}), 12
     sums = compose(((step, times),), 1.0, -40.0, 0.5, True)

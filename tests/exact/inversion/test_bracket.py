@@ -84,7 +84,7 @@ def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:
 
 
 def test_a_poor_guess_of_epsilon_is_replaced_by_what_its_line_says() -> None:
-    """Far out the saddle point says 16.9 where 14.3 is needed, and silence for the former is not enough for the latter."""
+    """Far out the saddle point says 16.9 where 14.3 is needed, and decay for the former is not enough for the latter."""
     run = cm.parse("Gaussian(sigma=1.17) @ Poisson(rate=0.00123) * 7 + Gaussian(sigma=2.05)")
     found = run.guarantee(delta="6.3e-100", accuracy="1e-9", prove=True)
     assert found.lower is not None

@@ -1,4 +1,4 @@
-"""Silence and the other error terms of the line, each against what it bounds, so closely that a broken one is seen."""
+"""Decay and the other error terms of the line, each against what it bounds, so closely that a broken one is seen."""
 
 import dataclasses
 import math
@@ -53,14 +53,14 @@ def test_an_interval_is_bounded_by_its_check_point(v: str, h: str) -> None:
 
 
 def test_what_the_window_leaves_out_is_counted() -> None:
-    """Where the window is silent the rest of the law is all that is heard: a tenth, at another loss."""
+    """Where the window vanishes only the rest of the law is left: a tenth, at another loss."""
     with BALLS.at(128):
         window, centre, half = two_points(), BALLS.number(Fraction(157, 100)), BALLS.number(Fraction(1, 10**9))
         bound = window.bound(centre, half).exp()
-        heard = 0.1 - 0.9 * abs(math.cos(1.57))
+        rest = 0.1 - 0.9 * abs(math.cos(1.57))
         assert 0.1 <= bound <= 0.102
         whole = dataclasses.replace(window, least=BALLS.number(1), most=BALLS.number(1))
-        assert whole.bound(centre, half).exp() < heard
+        assert whole.bound(centre, half).exp() < rest
 
 
 def test_where_the_lemma_says_nothing_nothing_is_claimed() -> None:
@@ -176,7 +176,7 @@ def test_balls_do_not_believe_floats_that_stop_too_early(monkeypatch: pytest.Mon
             last_of([kind], [profile], lam, 20.0, Fraction(0))
 
 
-def test_gaussians_alone_are_silent_where_their_exponent_is() -> None:
+def test_gaussians_alone_decay_where_their_exponent_says() -> None:
     with BALLS.at(128):
         for gauss, exponent in ((Fraction(1, 2), 20.0), (Fraction(3), 50.0)):
             last = last_of([], [], 1.0, exponent, gauss)
@@ -193,10 +193,10 @@ def test_gaussians_alone_are_silent_where_their_exponent_is() -> None:
 def test_intervals_leave_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the last check point down to the frequency that is claimed every point is inside an interval that balls passed."""
     passed: list[tuple[Fraction, Fraction]] = []
-    hushed = decay._decay_is_proved
+    is_proved = decay._decay_is_proved
 
     def noted(windows: Any, centre: Any, half: Any, *given: Any) -> bool:
-        found = hushed(windows, centre, half, *given)
+        found = is_proved(windows, centre, half, *given)
         if found:
             passed.append((Fraction(float(centre)), Fraction(float(half))))
         return found

@@ -1,4 +1,4 @@
-"""Silence in floats: every error term of a window and of the last frequency forgotten once, where it is all there is."""
+"""Decay in floats: every error term of a window and of the last frequency forgotten once, where it is all there is."""
 
 import math
 from dataclasses import replace
@@ -144,7 +144,7 @@ def test_the_spread_holds_losses_that_moved_and_quadrature(monkeypatch: pytest.M
 
 
 def test_the_last_frequency_knows_what_the_window_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lemma S3: what may be missing of the window, by its rule or its weights, is loud at every frequency."""
+    """Lemma S3: what may be missing of the window, by its rule or its weights, is large at every frequency."""
     variation, times, exponent = 2.0, 1000, 12.0
     monkeypatch.setattr(float_decay, "float_variation", lambda *_: math.log(variation))
     places = np.array([0.5, 1.5, 2.5, 9.0])

@@ -1,4 +1,4 @@
-"""The line in floats against balls: each transform within its slack, silence, and each error term left out once."""
+"""The line in floats against balls: each transform within its slack, decay, and each error term left out once."""
 
 import math
 from dataclasses import replace
@@ -97,11 +97,11 @@ def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression
         assert outside > u.size / 2
 
 
-# ---- silence
+# ---- decay
 
 
 @pytest.mark.parametrize(("run", "delta"), RUNS, ids=str)
-def test_nothing_is_louder_than_what_is_claimed(run: cm.Expression, delta: str) -> None:
+def test_nothing_is_larger_than_what_is_claimed(run: cm.Expression, delta: str) -> None:
     where, choice, found = built(run, delta)
     u = np.linspace(float(found.frequencies[-1]), 40 * float(found.frequencies[-1]), 4001)
     exponent = np.zeros(u.size)
@@ -115,7 +115,7 @@ def test_nothing_is_louder_than_what_is_claimed(run: cm.Expression, delta: str) 
 
 
 def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows whose spread, left out part or error is forgotten claim silence where a dense scan is louder."""
+    """Windows whose spread, left out part or error is forgotten claim decay where a dense scan sees none."""
     where, choice, _ = built(*RUNS[0])
     law, times = where.round_types[0][0].density_law(), where.round_types[0][1]
     assert law is not None
@@ -123,10 +123,10 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     window = float_decay._build_window(one, choice.lam, 40.0, choice.decay_exponent, 0.1)
     centre, half = np.array([20.0]), np.array([10.0])
     inside = np.linspace(10.0, 30.0, 801)
-    loudest = float(window.bounds(inside, np.zeros(801)).max())
-    assert window.bounds(centre, half)[0] >= loudest
-    assert replace(window, spread=0.0).bounds(centre, half)[0] < loudest  # Lemma S2
-    assert replace(window, least=1.0, most=1.0).bounds(inside, np.zeros(801)).max() < loudest  # Lemma S1
+    largest = float(window.bounds(inside, np.zeros(801)).max())
+    assert window.bounds(centre, half)[0] >= largest
+    assert replace(window, spread=0.0).bounds(centre, half)[0] < largest  # Lemma S2
+    assert replace(window, least=1.0, most=1.0).bounds(inside, np.zeros(801)).max() < largest  # Lemma S1
     assert replace(window, error=0.5).bounds(centre, half)[0] > window.bounds(centre, half)[0]
     monkeypatch.setattr(float_decay, "float_variation", lambda *_: math.inf)
     with pytest.raises(DecayNotProved):  # Lemma S3
@@ -158,10 +158,10 @@ def test_without_its_tail_a_short_line_misses() -> None:
     )
     at, one = np.linspace(0.5, 1.5, 41) * choice.epsilon, np.ones(41)
     exact = found.log_upper(at, one)
-    loud = replace(short, beta=-float(found.log_phi[count - 1].real))
-    assert (loud.log_upper(at, one) >= exact - 1e-9).all()
-    silent = replace(short, beta=math.inf)
-    assert (silent.log_upper(at, one) < exact - 1e-9).any()
+    bounded = replace(short, beta=-float(found.log_phi[count - 1].real))
+    assert (bounded.log_upper(at, one) >= exact - 1e-9).all()
+    unbounded = replace(short, beta=math.inf)
+    assert (unbounded.log_upper(at, one) < exact - 1e-9).any()
 
 
 def test_without_its_slack_a_line_of_wrong_transforms_misses() -> None:
@@ -178,7 +178,7 @@ def test_without_its_slack_a_line_of_wrong_transforms_misses() -> None:
     assert replace(lower, cgf_slack=0.0).log_upper(at, one)[0] < truth
 
 
-def test_fewer_repetitions_than_silence_was_shown_for_are_refused() -> None:
+def test_fewer_repetitions_than_decay_was_proved_for_are_refused() -> None:
     where = side(cm.Gaussian(sigma=1) @ P(rate=0.01) * 1)
     repeated = Side(where.terms, tuple((one, 2000 * times) for one, times in where.round_types))
     terms = tuple((step, 2000 * times) for step, times in where.terms)
@@ -323,7 +323,7 @@ def test_each_part_of_the_mass_is_needed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def of_terms(log_phi: Any, frequencies: Any, lam: float = 2.0, cgf: float = 0.0) -> float_line.FloatSpectrum:
-    """A line whose numbers are exact, and which is silent behind its last frequency."""
+    """A line whose numbers are exact, and which is 0 behind its last frequency."""
     choice, size = Choice(lam, 4.0, 1.0, 1.0, 0.0, 0.0, 2 * lam, 128), len(frequencies)
     phi, u = np.array(log_phi, dtype=np.complex128), np.array(frequencies, dtype=np.float64)
     return float_line.FloatSpectrum(choice, u, phi, np.zeros(size), cgf, 0.0, math.inf, 1, 0.0)

@@ -203,12 +203,12 @@ def test_without_the_tail_half_of_the_frequencies_are_not_enough() -> None:
         assert found.lower(at) <= truth <= found.upper(at)
         half = dataclasses.replace(found, values=found.values[: len(found.values) // 2], _cache={})
         assert abs(half.partial_sum(at) - truth) > half.tail(at) + half.images(at) + 1e-15 * truth
-        loud = dataclasses.replace(
+        bounded = dataclasses.replace(
             half,
             beyond=(half.folds - 1 - 2 * half.frequencies) * max(abs(v) for v in found.values[len(half.values) :]),
             _cache={},
         )
-        assert loud.lower(at) <= truth <= loud.upper(at)
+        assert bounded.lower(at) <= truth <= bounded.upper(at)
 
 
 def test_what_is_left_out_is_bounded_term_by_term() -> None:

@@ -88,10 +88,10 @@ def test_what_lies_beyond_the_last_frequency_is_in_the_price() -> None:
         tau = BALLS.number(found.smooth)
         factor = tau * (tau / 8).exp()
         left = found.values[half:]
-        loud = dataclasses.replace(found, values=found.values[:half], beyond=max(abs(v) for v in left), _cache={})
-        whole, part = factor * found.density_sum(at), factor * loud.density_sum(at)
+        short = dataclasses.replace(found, values=found.values[:half], beyond=max(abs(v) for v in left), _cache={})
+        whole, part = factor * found.density_sum(at), factor * short.density_sum(at)
         assert abs(whole - part) > 1e-12 * whole
-        assert loud.smoothing_error(at) >= whole
+        assert short.smoothing_error(at) >= whole
 
 
 def test_phases_that_are_turned_again_and_again_would_lose_all_digits() -> None:

@@ -269,7 +269,7 @@ def test_the_inner_transform_contains_an_adaptive_integral(name: str, direction:
         assert law.rule(0.0, 0.0, -60.0, list(law.span(0.0, -60.0))).mass().overlaps(arb(1))
 
 
-# ---- silence
+# ---- decay
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_the_inner_transform_contains_an_adaptive_integral(name: str, direction:
     ids=str,
 )
 @pytest.mark.parametrize("direction", [0, 1])
-def test_nothing_beyond_the_last_frequency_is_louder_than_was_shown(run: cm.Expression, direction: int) -> None:
+def test_nothing_beyond_the_last_frequency_is_larger_than_was_proved(run: cm.Expression, direction: int) -> None:
     try:
         where = side(run, direction)
     except IndexError:
@@ -297,8 +297,8 @@ def test_nothing_beyond_the_last_frequency_is_louder_than_was_shown(run: cm.Expr
         weight = np.exp(log_p + choice.lam * loss)
         weight /= weight.sum()
         exponent += times * np.log(np.maximum(np.abs(np.exp(1j * frequencies[:, None] * loss) @ weight), 1e-300))
-    loudest = float(np.max(exponent))
-    assert loudest <= -choice.decay_exponent + 1e-6
+    largest = float(np.max(exponent))
+    assert largest <= -choice.decay_exponent + 1e-6
     assert float((found.beyond / found.values[0].real).log().mid()) == pytest.approx(-choice.decay_exponent)
 
 
@@ -369,14 +369,14 @@ def test_without_the_ends_the_mass_is_missed() -> None:
 
 
 def test_without_the_tail_half_of_the_frequencies_say_too_little_or_too_much() -> None:
-    """Silence claimed where it is not: the sum of half the frequencies misses by more than the stated tail."""
+    """Decay claimed where there is none: the sum of half the frequencies misses by more than the stated tail."""
     found, choice = built(composed(ROW), "1e-6", 1e-12)
     short = Line(choice, found.values[: len(found.values) // 2], found.beyond, found.leak, found.image_moment, 0)
     with BALLS.at(choice.bits):
         truth, at = Fraction(ROW["delta_at_epsilon"]), BALLS.number(Fraction(ROW["epsilon"]))
         exact = BALLS.number(truth)
         assert abs(short.partial_sum(at) - exact) > short.tail(at) + short.images(at) + 1e-19 * exact
-        loud = Line(
+        bounded = Line(
             choice,
             short.values,
             max(abs(v) for v in found.values[len(short.values) :]),
@@ -384,7 +384,7 @@ def test_without_the_tail_half_of_the_frequencies_say_too_little_or_too_much() -
             found.image_moment,
             0,
         )
-        assert loud.lower(at) <= exact <= loud.upper(at)
+        assert bounded.lower(at) <= exact <= bounded.upper(at)
 
 
 def test_without_the_images_the_lower_end_is_too_high() -> None:
@@ -409,7 +409,7 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
 
 
 @pytest.mark.parametrize("broken", ["least", "spread", "times", "variation"])
-def test_silence_that_is_claimed_too_early_is_seen(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+def test_decay_that_is_claimed_too_early_is_seen(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """Each constant of Lemmas S1 to S3 broken once: the claimed frequency then is too small, or no longer the same."""
     where = side(cm.Gaussian(sigma=1) @ W(rate="0.05") * 300)
     right, _ = built(where)

@@ -1,16 +1,20 @@
 """The page of the exact layer states the error constants that the code has."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
 
-from cumulant.exact import closed_form
+from cumulant.exact import closed_form, test_functions
 from cumulant.exact.grid import fft
 from cumulant.exact.grid.settings import GRID
+from cumulant.exact.inversion import decay, line
 from cumulant.exact.verification import VERIFICATION
-from cumulant.losses import cells, grid
+from cumulant.losses import cells, gaussian_transform, grid, strip_rule, transform
 from cumulant.numerics.rounding import U
+
+LINE_MODULES = (line, decay, transform, gaussian_transform, strip_rule, test_functions)
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(encoding="utf-8").split())
 
@@ -38,3 +42,15 @@ def test_constants(said: str) -> None:
 def test_closed_forms_are_checked_at_four_times_the_precision() -> None:
     assert VERIFICATION.closed_form_bits == 4 * closed_form.BITS
     assert "in balls of four times the precision" in PAGE
+
+
+def test_the_letters_of_the_line_stand_in_the_code() -> None:
+    """Every name in the table of letters is a class with that attribute, a constant or a function."""
+    page = (Path(__file__).parents[2] / "docs" / "line.md").read_text(encoding="utf-8")
+    table = page[page.index("| letter | meaning | in the code |") : page.index("## 1. The identity")]
+    names = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.rpartition(" | ")[2])]
+    assert len(names) > 25
+    for name in names:
+        owner, _, attribute = name.partition(".")
+        found = next(getattr(module, owner) for module in LINE_MODULES if hasattr(module, owner))
+        assert not attribute or hasattr(found, attribute) or attribute in found.__dataclass_fields__, name

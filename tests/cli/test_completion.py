@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from cumulant.cli.completion import MECHANISM_NAMES, SCHEME_NAMES, complete, complete_account, complete_expression
 from cumulant.cli.dpsgd import CORRELATED_NAMES, SAMPLING_NAMES
-from cumulant.cli.ledger import MODE_NAMES, RELATION_NAMES
+from cumulant.cli.ledger_options import MODE_NAMES, RELATION_NAMES
 from cumulant.ledger.ledger import Ledger
 from cumulant.ledger.policy import MODES
 from cumulant.mechanisms.mechanism import MECHANISMS

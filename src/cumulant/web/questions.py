@@ -129,9 +129,12 @@ def explore(request: Mapping[str, Any]) -> dict[str, Any]:
             text.headline(plan),
             text.interval(plan),
             next(text.attacker(plan.run, caught, advantage)),
-            f"Whether {plan.run.relation.guessed_for(plan.run.groups[0])} was in the data is guessed right at most "
-            f"{percent((1 + advantage) / 2)} of the time.",
         ]
+        if text.limits_attackers((1 + advantage) / 2):
+            sentences.append(
+                f"Whether {plan.run.relation.guessed_for(plan.run.groups[0])} was in the data is guessed right at most "
+                f"{percent((1 + advantage) / 2)} of the time."
+            )
     given = DELTA.check("delta", request["delta"]).text
     return {
         "guarantee": found.to_dict(),

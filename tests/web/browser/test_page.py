@@ -848,3 +848,15 @@ def test_what_a_new_user_sees_first(page: Any, server: Client) -> None:
         for width in (1280, 390):
             resized(page, width)
             saved(page, f"page-{scheme}-{width}", width)
+
+
+def test_a_claim_is_a_line_in_the_charts_of_epsilon(page: Any, server: Client) -> None:
+    """The claim stood in the bar alone; panels without an epsilon have none."""
+    loop = "&".join(f"{name}={value}" for name, value in LOOP.items())
+    opened(page, server, f"start=review&{loop}&sampling=poisson&delta=1e-5&claim=3")
+    until(page, DONE)
+    named = "return document.querySelector(`#chart-${arguments[0]}`).textContent.includes('claimed')"
+    assert [page.execute_script(named, each) for each in ("epsilon", "rounds", "attack")] == [True, True, False]
+    opened(page, server)
+    until(page, DONE)
+    assert not page.execute_script(named, "epsilon")

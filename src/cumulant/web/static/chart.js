@@ -49,18 +49,19 @@ const Chart = (() => {
     return { at: (v) => (v - low) / (high - low), ticks };
   }
 
-  const LEGEND = { upper: "upper bound", lower: "lower bound", attack: "members found at most", guess: "blind guessing" };
+  const LEGEND = { upper: "upper bound", lower: "lower bound", attack: "members found at most", guess: "blind guessing", claim: "claimed" };
+  const ONCE = new Set(["guess", "claim"]);  // lines that belong to no run
   const WAYS = { upper: "up", lower: "down", attack: "up" };
 
   function curves(charts, logarithmic) {
     const lines = [];
     charts.forEach((chart, which) => {
       for (const [name, curve] of Object.entries(chart.curves)) {
-        if (!(name in LEGEND) || (which && name === "guess")) continue;
+        if (!(name in LEGEND) || (which && ONCE.has(name))) continue;
         const points = curve.x.map((x, i) => [number(x), number(curve.y[i])])
           .filter(([x, y]) => x > 0 && Number.isFinite(y) && (!logarithmic || y > 0));
-        const style = name === "guess" ? "quiet" : (which ? "two" : "one") + (name === "lower" ? " lower" : "");
-        const run = charts.length > 1 && name !== "guess" ? (which ? "second run, " : "first run, ") : "";
+        const style = name === "guess" ? "quiet" : name === "claim" ? "claimed" : (which ? "two" : "one") + (name === "lower" ? " lower" : "");
+        const run = charts.length > 1 && !ONCE.has(name) ? (which ? "second run, " : "first run, ") : "";
         if (points.length) lines.push({ name, which, points, style, label: run + LEGEND[name] });
       }
     });

@@ -18,7 +18,8 @@ const Book = (() => {
     const box = make("div", "", { class: "card" });
     const spent = each.spent === "inf" ? "∞" : Chart.short(each.spent, "up");
     box.append(make("h3", each.account), make("p", `Budget: epsilon ${each.epsilon} at delta ${each.delta}, for one ${each.unit}. The account is ${each.state}.`),
-      bar(each.used), make("p", `${share(each.used === "inf" ? 1 : each.used)} is used. Epsilon so far: ${spent}. Entries: ${each.entries}.`));
+      bar(each.used), make("p", each.plan.length ? `Entries: ${each.entries}.`
+        : `${share(each.used === "inf" ? 1 : each.used)} of what its rule allows is used. Epsilon so far: ${spent}. Entries: ${each.entries}.`));
     for (const { run, planned, ran } of each.plan) box.append(make("p", `${ran} of ${planned} planned ${run} charged or held.`));
     if (each.fits !== null) box.append(make("p", `About ${each.fits} more of ${each.like} fit.`));
     for (const held of each.holds) box.append(make("p", `${held.actor} holds budget for ${held.run} since ${when(held.time)}.`));

@@ -133,7 +133,7 @@ async function explore() {
   }
   if (turn !== asked) return;
   shown = found[0];
-  current = { turn, runs, delta };
+  current = { turn, runs, delta, claim: check && number(check.claimed) };
   for (const each of ["attack", "mu"]) pictured[each] = small[each]();  // both follow below
   const cards = make("div", "", { class: "cards" }), bars = make("div", "", { class: "bars" });
   found.forEach((each, i) => cards.append(card(each, i ? "two" : "one", runs.length > 1)));
@@ -167,11 +167,13 @@ const picture = (name) => document.querySelector(`#chart-${name} .picture`);
 function caption(name, text) { document.querySelector(`#chart-${name} figcaption`).textContent = text; }
 
 async function chart(turn, name, logarithmic, titles) {
-  const { runs, delta } = current, place = picture(name);
+  const { runs, delta, claim } = current, place = picture(name);
   try {
     const found = await Promise.all(runs.map((run) => ask("/api/chart", { run, delta, kind: name })));
     if (turn !== asked) return;
     if (Number(delta) === 0 || Number(delta) >= 1) for (const each of found) each.marked = null;  // drawn, and not asked about
+    const { x } = found[0].curves.upper ?? { x: [] };
+    if (claim && x.length) found[0].curves.claim = { x: [x[0], x.at(-1)], y: [claim, claim] };
     draw(place, () => { if (!Chart.draw(place, found, titles(found[0].title), logarithmic).length) place.replaceChildren(make("p", "There is nothing finite to draw.")); });
     caption(name, name === "attack" ? found.map(({ title }) => /advantage.*/.exec(title)?.[0] ?? "").join("; ").replace(/^a/, "A").replace(/$/, ".")
       : "The true epsilon lies in the band between the bounds.");

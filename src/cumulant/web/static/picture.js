@@ -6,7 +6,7 @@ const Picture = (() => {
 
   // rows: [{ name, lower, upper, shown: { lower, upper } }], all on one scale; claim: { value, shown } or null.
   function interval(place, rows, claim) {
-    const width = Math.max(280, place.clientWidth), LEFT = 66, RIGHT = 66, ROW = 46, TOP = claim ? 26 : 8;
+    const width = Math.max(280, place.clientWidth), LEFT = 66, RIGHT = 66, ROW = 46, TOP = claim ? 26 : 8, NAME = 126;
     const finite = [...rows.map((row) => row.upper), claim?.value].filter((each) => Number.isFinite(each));
     const most = Math.max(...finite, 1e-300) * 1.08, bottom = TOP + ROW * rows.length;
     const scale = axis(0, most, false, width < 500 ? 4 : 8), px = (x) => LEFT + scale.at(x) * (width - LEFT - RIGHT);
@@ -28,8 +28,12 @@ const Picture = (() => {
       const known = row.shown.lower !== null, left = known ? px(row.lower) : LEFT, right = px(row.upper);
       svg.append(make("rect", { class: `band ${kind} ${known ? "solid" : "open"}`, x: Math.min(left, right - 3), y, width: Math.max(right - left, 3), height: 22 }));
       if (known) svg.append(make("text", { class: "end", x: Math.min(left, right - 3) - 5, y: middle, "text-anchor": "end" }, row.shown.lower));
-      else if (right - left > 150) svg.append(make("text", { x: LEFT + 8, y: middle }, "no lower end is known"));
-      svg.append(make("text", { class: "end", x: right + 5, y: middle }, row.shown.upper));
+      else if (right - left > 150) {
+        const line = claim ? px(claim.value) : 0, crossed = line > LEFT && line < LEFT + NAME + 8;
+        if (!crossed || right - line > NAME + 16) svg.append(make("text", { x: crossed ? line + 8 : LEFT + 8, y: middle }, "no lower end is known"));
+      }
+      const past = claim ? px(claim.value) : 0;  // the number stands beyond a line that would cross it
+      svg.append(make("text", { class: "end", x: (past > right && past < right + 50 ? past : right) + 5, y: middle }, row.shown.upper));
     });
     if (claim) {
       const x = px(claim.value), anchor = x > width - 120 ? "end" : "start";

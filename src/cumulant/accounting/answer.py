@@ -555,7 +555,7 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
 def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: Question) -> Floats:
     """Return epsilon of so many runs for every count.
 
-    By the envelope of a curve, and by one lattice per count.
+    By the envelope of a curve, and by one grid per count.
     """
     if not question.row:
         rows(question.method, None, None)  # says which methods answer this

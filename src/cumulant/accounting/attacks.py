@@ -46,7 +46,7 @@ RATES = np.geomspace(1e-8, 1.0, 65)
 """The false positive rates of a curve, unless others are asked for."""
 
 _ACCURACY = 0.02
-"""What a lattice may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
+"""What a grid may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
 
 _LOSS, _MOST = 0.01, 40
 """What the epsilons around the best may gain before a search ends, and how many it asks for at most."""

@@ -148,7 +148,7 @@ class Guarantee:
         Of Rényi bounds, finite sums and closed forms are evaluated in decimal intervals of the standard library, others in
         balls at four times the precision. Of the exact layer, closed forms are evaluated in balls at four times the precision,
         what is proved along the line in balls on a line of another order and period, with other nodes and twice the bits, and
-        lattices along the saddle line, which shares neither grid nor transform with them and is self-checked. The optimum of
+        grids along the saddle line, which shares neither grid nor transform with them and is self-checked. The optimum of
         adaptive rounds is enclosed again by a recursion under the other law, on another grid; Theorem W is proved again by
         other laws, mostly at another order n, along another line.
         Where the spectrum does not decay, as with few rounds and with losses on a lattice, no second route is open: the same

@@ -405,7 +405,7 @@ class Answers(Attacked):
         """epsilon of `self * k` for every k in `times`.
 
         Each number is that of `(self * k).epsilon(delta)` with the same method, within the accuracy. Where the losses have a
-        density and rounds are many, all counts share the transforms of one round; elsewhere each composes a lattice of its
+        density and rounds are many, all counts share the transforms of one round; elsewhere each composes a grid of its
         own, and a bar on a terminal shows how far it is. By Rényi divergences, `method="rdp"`, all counts together are the
         lower envelope of one line in k per order.
 

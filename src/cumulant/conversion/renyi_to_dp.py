@@ -42,7 +42,7 @@ class Answer:
     bound: str = ""
     way: str = ""  # the conversion of a curve, or how the exact layer found it
     failure: Failure | None = None  # why it does not come from where it was asked for
-    width: float | None = None  # of a lattice, the step
+    width: float | None = None  # of a grid, the step
     points: int = 0
     rounds: tuple[tuple[float, float] | None, ...] = ()
     """The (epsilon, delta) at which a composition theorem states each part's rounds; None where it states none."""

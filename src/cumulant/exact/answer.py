@@ -33,8 +33,8 @@ from cumulant.progress import watched
 
 # Names of routes, as answers and guarantees store them; convention.
 
-_LATTICE = "lattice"
-"""A grid, or a limit that needs no composition."""
+_GRID = "lattice"
+"""A grid, or a limit that needs no composition; stored guarantees call it lattice."""
 
 _LINE = "line"
 """The inversion line."""
@@ -131,7 +131,7 @@ def pure_epsilon(rounds: Rounds) -> Answer:
     Returns +inf if one of them is unbounded or may be infinite.
     """
     limits = limits_of(rounds)
-    return _answer(limits.largest if limits.leak == 0 else math.inf, _LATTICE, _rigour(rounds))
+    return _answer(limits.largest if limits.leak == 0 else math.inf, _GRID, _rigour(rounds))
 
 
 def _single_deltas(asked: Sequence[tuple[Rounds, int, Query]]) -> list[Answer] | None:
@@ -151,9 +151,9 @@ def _end_without_composition(rounds: Rounds, query: Query, limits: Limits) -> An
     if not query.wants_epsilon:
         return None
     if rounded_down(query.value) == 0:  # no float is as small, so no grid is tilted for it
-        return _answer(math.inf, _LATTICE, _rigour(rounds))
+        return _answer(math.inf, _GRID, _rigour(rounds))
     if limits.distance <= rounded_down(query.value):
-        return _answer(0.0, _LATTICE, _rigour(rounds))
+        return _answer(0.0, _GRID, _rigour(rounds))
     return None
 
 
@@ -189,7 +189,7 @@ def _least_end(
 ) -> Answer:
     """Return the smallest epsilon, or delta, of a composition and of bounds without one."""
     if query.wants_epsilon and limits.leak <= rounded_down(query.value) and limits.largest < found.value:
-        found = _answer(limits.largest, _LATTICE, _rigour(rounds))
+        found = _answer(limits.largest, _GRID, _rigour(rounds))
     if (added := basic_composition(rounds, query)) < found.value:
         found = _answer(added, closed.ROUTE, "proved")
     if rounds.adaptive:
@@ -197,7 +197,7 @@ def _least_end(
     if query.wants_epsilon:
         return found
     most = min(limits.distance, limits.leak if limits.largest <= rounded_down(query.value) else 1.0, 1.0)
-    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
+    return found if found.value <= most else _answer(most, _GRID, _rigour(rounds))
 
 
 def _least_adaptive_end(rounds: Rounds, query: Query, theorem_b: bool, found: Answer, prove: bool) -> Answer:
@@ -230,7 +230,7 @@ def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, the
     for terms in rounds.upper():
         if best is search.NOTHING or not _proved_smaller(terms, query, best, accuracy):
             best = max(best, _patient_grid_end(terms, query, accuracy, limits), key=attrgetter("value"))
-    found = _grid_answer(best, _LATTICE, rounds)
+    found = _grid_answer(best, _GRID, rounds)
     reference = rounds.theorem_b_on_grid if theorem_b else None
     if reference is not None:
         by_theorem_b = _grid_answer(search.theorem_b_end(reference, query, accuracy), _THEOREM_B, rounds)

@@ -148,7 +148,7 @@ class Pair(ABC):
         """
         return self.mixed() if self.symmetric else None
 
-    # ---- the lattice
+    # ---- the grid
 
     def loss(self) -> Loss | None:
         """Return the loss of the symmetric pair whose profile is the larger of both directions.

@@ -240,7 +240,7 @@ class Scheme(ABC):
         The larger of their compositions bounds the run.
 
         One step for both orders of every pair of neighbours; or two, the first for the data set with the record against
-        the one without it, the second for the reverse. None: the lattice is not asked, or no grid can hold the loss.
+        the one without it, the second for the reverse. None: no grid is asked, or none can hold the loss.
         """
         return None
 

@@ -74,7 +74,7 @@ class _Settings:
     negligible: float = 10.0
     """Labels with less than e^-10 of what may be left out are dropped from below."""
     nodes: int = 2000
-    """Points by which a lattice of epochs chooses its order."""
+    """Points by which a grid of epochs chooses its order."""
 
 
 _SET = _Settings()
@@ -489,7 +489,7 @@ class Gatherer:
         return np.log(p / m), m, p, error
 
 
-# ---- an epoch as one round of a lattice
+# ---- an epoch as one round on a grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -650,7 +650,7 @@ def span_of(loss: Array, log_p: Array, log_mass: float) -> tuple[float, float]:
 
 
 def thinned(loss: Array, log_p: Array) -> tuple[Array, Array]:
-    """Losses and log masses of fewer points, by which a lattice chooses its order."""
+    """Losses and log masses of fewer points, by which a grid chooses its order."""
     low, high = float(loss[0]), float(loss[-1])
     place = np.floor((loss - low) / max(high - low, 1e-300) * (_SET.nodes - 1)).astype(np.int64)
     top = float(log_p.max())

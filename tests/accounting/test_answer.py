@@ -439,3 +439,15 @@ def test_counts_of_a_group_are_as_small_as_each_alone(text: str) -> None:
     run = cm.parse(text)
     together = run.epsilon_over([1, 2, 10], delta="1e-9")
     assert together == pytest.approx([(run * times).epsilon("1e-9") for times in (1, 2, 10)], rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["best", "rdp"])
+def test_counts_whose_distance_is_below_delta_need_no_epsilon(method: Any) -> None:
+    """0.0399 for ten rounds, each of which alone was 0."""
+    points = cm.from_rdp_points(
+        orders=["1.02", "1.35", "7.8", "311.5"], values=["0.00097", "0.00128", "0.0075", "0.295"]
+    )
+    run, counts = points @ cm.WithoutReplacement(sample=1, population=46), [1000, 1, 10, 10]
+    together = run.epsilon_over(counts, delta="0.01", method=method)
+    assert together == pytest.approx([(run * times).epsilon("0.01", method=method) for times in counts], rel=1e-6)
+    assert together[1] == together[2] == 0 < together[0]

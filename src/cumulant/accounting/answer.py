@@ -7,6 +7,7 @@ each is valid alone, so a wrong decision costs accuracy and never validity.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -564,7 +565,8 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
     if has_indirect_answer(run, question):
         return np.array([answer(run.repeated(k), question).value for k in counts])
     if not (question.two_sided and _proper(question)):
-        return array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
+        by_orders = array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
+        return _over_by_distance(run, counts, question, by_orders)
     found = _over(run, counts, question)
     unknown = ~np.isfinite(found.value)
     rest = unknown if question.method == "exact" else ~_beaten(run, rounds_of(run)[0], question, found)
@@ -574,7 +576,24 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
     best = found.value.copy()
     by_curve = array_answers.epsilon_over(run.curve(question.row), asked, question.value, question.formula)
     best[rest] = np.minimum(best[rest], by_curve)
-    return best
+    return best if question.method == "exact" else _over_by_distance(run, counts, question, best)
+
+
+def _over_by_distance(run: RunRecord, counts: list[int], question: Question, found: Floats) -> Floats:
+    """Return 0 for the counts whose total variation distance is at most delta, else what was found.
+
+    The distance grows with the count, so the largest such count is bisected.
+    """
+    if not 0 < question.value < 1:
+        return found
+    rising = sorted({k for k, value in zip(counts, found, strict=True) if value > 0})
+
+    def is_large(k: int) -> bool:
+        return _distance(run.repeated(k), question, rounded_down(question.value)) > question.value
+
+    first = bisect_left(rising, True, key=is_large)
+    near = set(rising[:first])
+    return np.where([k in near for k in counts], 0.0, found)
 
 
 def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:

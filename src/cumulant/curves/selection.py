@@ -152,12 +152,13 @@ class Selected(Wrapped):
         return np.array([bisect.bisect_left(self.steps, Fraction(each), key=itemgetter(0)) for each in lam], dtype=int)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return on.number(min((most for _, most in self.steps), default=math.inf))
+        return on.minimum(on.number(min((most for _, most in self.steps), default=math.inf)), self.pure(on))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        if self.poisson is not None:
-            return on.number(math.inf)
         whole = self.curve.at_infinity(on)
+        if self.poisson is not None:
+            # D_a <= D_a of one run + mean d + log(mean) / (a - 1) for large a, and d is at most delta(0)
+            return whole + on.number(self.mean * self.poisson.whole)
         # D_a <= D_a of one run + added + log(mean) / (a - 1) at every order a, so that the limit holds as well
         return on.minimum(on.number(self.largest) * whole, whole + on.number(self.added))
 

@@ -1,5 +1,6 @@
 """What every test starts with."""
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -21,6 +22,17 @@ def nothing_remembered() -> Iterator[None]:
     forget_answers()
     yield
     forget_answers()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage among eleven thousand tests, which stay until the end: an eighth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -221,7 +221,10 @@ def test_the_rate_of_stock_opacus(capsys: pytest.CaptureFixture[str]) -> None:
             ["--rate", "1%", "--steps", "5", "--noise-multiplier", "1", "--delta", "1e-5", "--sampling", "shuffled"],
             "--rate is for Poisson samples; leave --rate away for shuffled",
         ),
-        (["--from-opacus", "state.json", "--steps", "5", "--delta", "1e-5"], "give only --delta beside it"),
+        (
+            ["--from-opacus", "state.json", "--steps", "5", "--delta", "1e-5"],
+            "beside it go --delta, --claim, and --statement",
+        ),
         (["--from-opacus", "nowhere.json", "--delta", "1e-5"], "cannot be read"),
     ],
 )
@@ -242,7 +245,22 @@ def test_a_history_of_opacus(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         ' + Gaussian(sigma=1.5, relation="add-remove") @ Poisson(rate=0.0625) * 3'
     )
     assert out.startswith(f"  ε = {rounded_up(run.epsilon(1e-5))}   at δ = 1e-5")
-    assert "With poisson_sampling=False, something else ran." in " ".join(out.split())
+    assert "with poisson_sampling=False, something else ran" in " ".join(out.split())
+    code, out, err = asked(capsys, *words, "--statement", "latex", "--unit", "one image")
+    assert code == 0
+    assert "with one image as the unit of privacy" in out
+    assert "Caveat: the history says what was accounted;" in out
+    assert err.startswith("TODO: only you know released")
+    for claim, expected, verdict in (("9", 0, "✔ holds for poisson"), ("0.01", 1, "✘ false for poisson")):
+        code, out, _ = asked(capsys, *words, "--claim", claim)
+        assert code == expected
+        assert verdict in out
+        assert "Careful ▸ the history says what was accounted;" in " ".join(out.split())
+    assert asked(capsys, *words, "--unit", "one image")[0] == 2
+    file.write_text(json.dumps({"history": [[2.0, 0.125, 58]]}))
+    code, _, err = asked(capsys, *words)
+    assert code == 2
+    assert "'mechanism' is missing" in err
     file.write_text(json.dumps({"mechanism": "prv", "history": [[2.0, 0.125]]}))
     code, _, err = asked(capsys, *words)
     assert code == 2

@@ -57,8 +57,16 @@ def test_what_is_unknown_is_to_do(shell: Shell, form: str) -> None:
 def test_a_card_leaves_nothing_open(shell: Shell, tmp_path: Path) -> None:
     code, out, err = shell("--sampling", "poisson", "--statement", "card", "--unit", "one image")
     assert (code, out) == (2, "")
-    for word in ("--released", "--tuning", "--not-covered", "--noise", "--sampler", "model", "task", "dataset"):
+    for word in ("--released", "--tuning", "--not-covered", "--noise", "--sampler", "--model", "--task", "--dataset"):
         assert word in err
+    assert '--setting FILE with {"released": "…", "tuning": "…"' in err
+    card = ("--sampling", "poisson", "--statement", "card", *WORDS, "--task", "t", "--dataset", "d")
+    code, out, err = shell(*card)
+    assert (code, out) == (2, "")
+    assert 'these are missing: --model; give them, or --setting FILE with {"model": "…"}' in err
+    code, out, _ = shell(*card, "--model", "resnet")
+    assert code == 0
+    assert '"name": "resnet"' in out
     setting = tmp_path / "setting.json"
     setting.write_text(json.dumps({"model": "m", "task": "t", "dataset": "d"}))
     code, out, err = shell("--sampling", "poisson", "--statement", "card", *WORDS, "--setting", str(setting))
@@ -74,6 +82,19 @@ def test_a_statement_about_the_rate_of_opacus(capsys: pytest.CaptureFixture[str]
     assert "* 3920" in said
     assert "2.166" in said
     assert "50,000" not in said
+
+
+def test_prose_has_a_rate_that_people_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """LaTeX had a rate of 24 digits; Markdown keeps what was accounted exactly."""
+    plan = ["dpsgd", "--batch", "512", "--records", "45000", "--epochs", "1", "--noise-multiplier", "0.9"]
+    for form, shown in (
+        ("latex", "rate=0.0113637) * 88} (in 6 digits)"),
+        ("text", "rate=0.0113637) * 88 (in 6 digits)"),
+    ):
+        assert answer([*plan, "--delta", "1e-5", "--rate", "opacus", "--statement", form]) == 0
+        assert shown in capsys.readouterr().out
+    assert answer([*plan, "--delta", "1e-5", "--rate", "opacus", "--statement", "markdown"]) == 0
+    assert "Poisson(rate=0.011363685131072998046875) * 88` with" in capsys.readouterr().out
 
 
 def test_a_statement_names_its_accountant_and_its_caveats(shell: Shell) -> None:

@@ -45,6 +45,9 @@ ELSEWHERE = {
 }
 """Blocks that are run by another test, or that are no code."""
 
+FILES = {"how-to-report": "setting.json", "faq": "state.json"}
+"""The file that the JSON block of a page shows."""
+
 
 def blocks(page: Path, kind: str) -> list[str]:
     return [text for each, text in found(page) if each == kind]
@@ -91,6 +94,8 @@ def test_every_block_runs_in_its_order(page: Path, tmp_path: Path, monkeypatch: 
         elif kind == "console":
             for line in source.splitlines():
                 carried_out(line)
+        elif kind == "json":
+            Path(FILES[page.stem]).write_text(json.dumps(json.loads(source)), encoding="utf-8")
         elif kind == "http":
             for line in source.splitlines():
                 asked = re.fullmatch(r"POST /api/(\w+) +(\{.*\})", line)
@@ -126,7 +131,7 @@ EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["op
 def test_every_block_is_run_or_says_why_not() -> None:
     lost = []
     for page in PAGES:
-        kinds = {kind for kind, _ in found(page)} - {"python", "console", "http"}
+        kinds = {kind for kind, _ in found(page)} - {"python", "console", "http", "json"}
         lost += [f"{page.stem}: {kind or 'no kind'}" for kind in kinds if (page.stem, kind) not in ELSEWHERE]
     assert lost == []
     known = {(page.stem, kind) for page in PAGES for kind, _ in found(page)}

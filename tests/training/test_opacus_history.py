@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.training.opacus_history import from_opacus, loader_length, torch_rate
+from cumulant.training.opacus_history import EXAMPLE, from_opacus, loader_length, torch_rate
 
 
 def test_the_probability_of_a_float32_comparison() -> None:
@@ -27,8 +29,18 @@ def test_the_length_of_a_loader() -> None:
 def test_histories() -> None:
     run = from_opacus({"mechanism": "gdp", "history": [[1.1, 0.25, 4]]})
     assert run == cm.parse('Gaussian(sigma=1.1, relation="add-remove") @ Poisson(rate=0.25) * 4')
-    for wrong in ({}, {"mechanism": "rdp", "history": []}, {"mechanism": "mine", "history": [[1, 0.1, 1]]}):
-        with pytest.raises(cm.InputError, match="no history of Opacus"):
+    step = [[1, 0.1, 1]]
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({}, "'mechanism' is missing"),
+        ({"mechanism": "rdp"}, "'history' is missing"),
+        ({"mechanism": "rdp", "history": []}, "'history' has no steps"),
+        ({"mechanism": "rdp", "history": 5}, "'history' has no steps"),
+        ({"mechanism": "mine", "history": step}, "mechanism='mine'; it must be one of rdp, prv, gdp"),
+        ({"mechanism": [], "history": step}, "must be one of rdp"),
+    ]
+    for wrong, said in wrongs:
+        with pytest.raises(cm.InputError, match=f"no history of Opacus: .*{said}"):
             from_opacus(wrong)
+    assert from_opacus(json.loads(EXAMPLE)).relation == "add-remove"
     with pytest.raises(cm.InputError, match="is no step of a history"):
         from_opacus({"mechanism": "rdp", "history": [["a", "b", "c"]]})

@@ -59,6 +59,9 @@ DEFAULT_ACCURACY = 1e-3
 DEFAULT_SLACK = "1e-6"
 """The slack of a reported mu (convention: one default, so that the numbers of two papers compare)."""
 
+GOOD_FIT = 0.01
+"""The fit below which mu alone describes a run (convention: Gomez et al. 2025)."""
+
 BoundName = KnownBound | str
 """An amplification bound. A scheme that is defined elsewhere brings rows of its own, so that other texts are allowed."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,9 +29,11 @@ from cumulant.errors import InputError
 from cumulant.hints import nearest
 
 if TYPE_CHECKING:
+    from cumulant.accounting.check import Check
     from cumulant.accounting.guarantee import Guarantee
-    from cumulant.domains import Exact
+    from cumulant.domains import Exact, Number
     from cumulant.mechanisms.mechanism import Expression
+    from cumulant.relation import Relation
     from cumulant.training.sgd import NoisySGD
 
 ANY_ORDER = "any-order"
@@ -52,6 +54,9 @@ MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
 
 FIXED = "all parameters were fixed in advance"
 """What to check about every loop."""
+
+ACCOUNTED = "the history says what was accounted; with poisson_sampling=False, something else ran"
+"""What to know about every history of Opacus."""
 
 DOUBLED = (
     "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "
@@ -112,6 +117,9 @@ def dpsgd(
     sampler: Annotated[
         str | None, typer.Option(help="For a statement: how batches were drawn, as implemented.")
     ] = None,
+    model: Annotated[str | None, typer.Option(help="For --statement card: the name of the model.")] = None,
+    task: Annotated[str | None, typer.Option(help="For --statement card: such as image-classification.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="For --statement card: the name of the data set.")] = None,
     out: Annotated[str | None, typer.Option(hidden=True)] = None,
     explain: Explain = False,
     as_json: Json = False,
@@ -139,15 +147,17 @@ def dpsgd(
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5 --rate opacus
       cumulant dpsgd --rate 0.01 --steps 1000 --noise-multiplier 1.1 --delta 1e-6
       cumulant dpsgd --from-opacus state.json --delta 1e-5
+      cumulant dpsgd --from-opacus state.json --delta 1e-5 --statement latex --unit "one image"
       cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling poisson --statement text
     """
     from cumulant.cli.answer import bare_number
     from cumulant.domains import DELTA, EPSILON, POSITIVE
+    from cumulant.training.opacus_history import from_opacus as read_history
     from cumulant.training.sgd import CORRELATED, SAMPLINGS
 
     asked = DELTA.check("delta", delta)
     words = {"unit": unit, "released": released, "tuning": tuning, "not_covered": not_covered}
-    words |= {"noise": noise, "sampler": sampler}
+    words |= {"noise": noise, "sampler": sampler, "model": model, "task": task, "dataset": dataset}
     given = {name: value for name, value in words.items() if value is not None}
     if from_opacus is not None:
         others = (
@@ -160,12 +170,24 @@ def dpsgd(
             epsilon,
             sampling,
             noise_bands,
-            statement,
-            claim,
         )
-        if any(each is not None for each in others) or given or per_epoch:
-            raise InputError("--from-opacus reads the whole run; give only --delta beside it")
-        return _answer_history(from_opacus, asked, explain, as_json, quiet)
+        if any(each is not None for each in others) or per_epoch:
+            raise InputError("--from-opacus reads the whole run; beside it go --delta, --claim, and --statement")
+        worded = bool(given) or setting is not None or deployment is not None
+        _check_words(claim, statement, None, None, worded)
+        history: Expression = read_history(read_words(from_opacus))
+        if statement is not None:
+            words_of = {**read_words(setting), **given}
+            text, missing = print_statement(history, asked, statement, words_of, deployment, [ACCOUNTED])
+            typer.echo(text, nl=False)
+            warn_missing(missing)
+            return ExitCode.OK
+        if claim is not None:
+            _check_unexplained(explain)
+            claimed, row = EPSILON.check("claim", claim), HistoryRow(history)
+            checked = [SAMPLINGS[row.sampling].checked, FIXED]
+            return print_claim([row], claim, claimed, asked, "", as_json, quiet, [ACCOUNTED], checked=checked)
+        return _answer_history(history, asked, explain, as_json, quiet)
     if (noise_multiplier is None) == (epsilon is None):
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
@@ -207,10 +229,7 @@ def dpsgd(
         warn_missing(missing)
         return ExitCode.OK
     if claim is not None:
-        if explain:
-            raise InputError(
-                "--claim has no --explain; add --sampling NAME and give its run to cumulant check --explain"
-            )
+        _check_unexplained(explain)
         loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
         claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
         careful = [*large_delta(asked, records, "records"), *_about_opacus(loops, rate)]
@@ -421,12 +440,10 @@ def _print_epochs(sgd: NoisySGD, delta: Exact) -> None:
         typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
 
 
-def _answer_history(file: Path, delta: Exact, explain: bool, as_json: bool, quiet: bool) -> int:
+def _answer_history(run: Expression, delta: Exact, explain: bool, as_json: bool, quiet: bool) -> int:
     """Answer for the history that an Opacus accountant wrote; torch and Opacus need not be installed."""
     from cumulant.cli import answer
-    from cumulant.training.opacus_history import from_opacus
 
-    run: Expression = from_opacus(read_words(file))
     found = run.guarantee(delta=delta)
     if quiet:
         typer.echo(answer.bare_number(found.epsilon))
@@ -434,12 +451,34 @@ def _answer_history(file: Path, delta: Exact, explain: bool, as_json: bool, quie
         typer.echo(found.to_json())
     else:
         card = answer.answer_card(found)
-        careful = "The history says what was accounted. With poisson_sampling=False, something else ran."
-        card.rows.insert(len(card.rows) - 1, ("Careful", careful))
+        card.rows.insert(len(card.rows) - 1, ("Careful", [ACCOUNTED]))
         print_card(card)
         if explain:
             typer.echo(f"\n{answer.explanation(found)}")
     return int(math.isinf(found.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """The run of an Opacus accountant as one way to form batches, on which a claim is judged."""
+
+    run: Expression
+    sampling: str = "poisson"
+
+    @property
+    def relation(self) -> Relation:
+        """Return the neighbours of Poisson samples."""
+        return self.run.relation
+
+    def check(self, *, epsilon: Number, delta: Number) -> Check:
+        """Judge the claim that the run is (epsilon, delta)-differentially private."""
+        return self.run.check(epsilon=epsilon, delta=delta)
+
+
+def _check_unexplained(explain: bool) -> None:
+    """InputError if a claim is to be explained, which another command does."""
+    if explain:
+        raise InputError("--claim has no --explain; add --sampling NAME and give its run to cumulant check --explain")
 
 
 def _check_words(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cumulant.accounting.choices import DEFAULT_SLACK, RISK_KINDS
+from cumulant.accounting.choices import DEFAULT_SLACK, GOOD_FIT, RISK_KINDS
 from cumulant.cli.card import Card, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from cumulant.accounting.run import RunRecord
 
 MEMBERSHIP = "membership"
-
-GOOD_FIT = 0.01
-"""The fit below which mu alone describes a run (convention: Gomez et al. 2025)."""
 
 
 def mu(

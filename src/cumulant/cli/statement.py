@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cumulant.accounting.choices import DEFAULT_SLACK
 from cumulant.cli.card import Card, Tone, print_card
@@ -17,9 +17,10 @@ from cumulant.cli.loop_card import group_by_relation, protected_group
 from cumulant.errors import InputError
 
 if TYPE_CHECKING:
-    from cumulant.domains import Exact
+    from cumulant.accounting.check import Check
+    from cumulant.domains import Exact, Number
     from cumulant.mechanisms.mechanism import Expression
-    from cumulant.training.fedavg import FedAvg
+    from cumulant.relation import Relation
     from cumulant.training.sgd import NoisySGD
 
 FORMS = ("text", "markdown", "latex", "card", "registry")
@@ -42,6 +43,26 @@ class Drawn:
 
 
 BATCHES = Drawn("batches")
+
+
+class AccountedLoop(Protocol):
+    """A loop on which a claim is judged: a NoisySGD, a FedAvg, or the history of an Opacus accountant."""
+
+    @property
+    def sampling(self) -> str:
+        """Return the name of the way to form batches."""
+
+    @property
+    def relation(self) -> Relation:
+        """Return the neighbours."""
+
+    @property
+    def run(self) -> Expression:
+        """Return the accounted run."""
+
+    def check(self, *, epsilon: Number, delta: Number) -> Check:
+        """Judge the claim that the loop is (epsilon, delta)-differentially private."""
+
 
 MANY_ROWS = 5
 """Rows of a claim that fill twelve lines, so that the loop, which the reader wrote, is left out (convention)."""
@@ -85,9 +106,10 @@ def print_statement(
     needed = [*names, *(CARD_WORDS if form == "card" else ())]
     missing = [name for name in needed if not str(said.get(name) or "").strip()]
     if form in STRICT and missing:
-        options = ", ".join(f"--{name.replace('_', '-')}" if name in names else name for name in missing)
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
+        example = json.dumps(dict.fromkeys(missing, "…"), ensure_ascii=False)
         raise InputError(
-            f"a {form} leaves nothing open, and these are missing: {options}; give them, or --setting FILE"
+            f"a {form} leaves nothing open, and these are missing: {options}; give them, or --setting FILE with {example}"
         )
     words = {name: str(said.get(name) or TODO) for name in names}
     setting = Setting(**words | ({} if words["noise"] in NOISES else {"noise": "float"}))
@@ -130,7 +152,7 @@ def refuse_folder(out: str, runs: Sequence[str], delta: str, claim: str | None, 
 
 
 def print_claim(
-    rows: Sequence[NoisySGD] | Sequence[FedAvg],
+    rows: Sequence[AccountedLoop],
     claim: str,
     claimed: Exact,
     delta: Exact,
@@ -160,7 +182,7 @@ def print_claim(
 
 
 def judge_claim(
-    rows: Sequence[NoisySGD] | Sequence[FedAvg], claimed: Exact, delta: Exact, fitted: bool = False
+    rows: Sequence[AccountedLoop], claimed: Exact, delta: Exact, fitted: bool = False
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them.
 

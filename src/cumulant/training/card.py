@@ -27,7 +27,7 @@ from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.numerics.rounding import as_printed
 from cumulant.relation import Relation
-from cumulant.training.registry import Deployment, attack_text, checklist, gaussian_text, registry_text
+from cumulant.training.registry import Deployment, attack_text, checklist, fits_badly, gaussian_text, registry_text
 from cumulant.training.sgd import NoisySGD
 
 FALSE_ALARMS = {"0.001": "0.1 %", "0.01": "1 %", "0.1": "10 %"}
@@ -42,6 +42,13 @@ COVERED = (
     "secret samples, and the keys they came from, were kept secret",
     "post-processing is covered: whatever is computed from the released outputs alone, all checkpoints included",
 )
+
+
+PROSE_DIGITS = 6
+"""Significant digits of a decimal in prose (convention: those of a noise multiplier that was found)."""
+
+_LONG_DECIMAL = re.compile(r"(?<![\w.])\d+\.\d{13,}(?![\w.])")
+"""A decimal with more digits after its point than people write, such as the rate of stock Opacus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +137,8 @@ class Statement(dict[str, Any]):
         ]
         lines += [f"{name}: {_one_line(self[key])}." for key, name in _WORDS.items() if key != "relation_meaning"]
         lines += [f"Caveat: {_one_line(each)}." for each in self["caveats"]]
-        return "\n".join([*lines, f"Accounted with cumulant {self['version']}: {_one_line(self['run'])}"]) + "\n"
+        run, rounded = few_digits(self["run"])
+        return "\n".join([*lines, f"Accounted with cumulant {self['version']}: {_one_line(run)}{rounded}"]) + "\n"
 
     def latex(self) -> str:
         """Return one sentence for a paper, then the way to draw batches and the caveats on the same line."""
@@ -138,6 +146,7 @@ class Statement(dict[str, Any]):
         lower = first["epsilon_lower"]
         between = "" if lower is None else f" (no claim below {rounded_down(lower)} is true)"
         epsilon = _power(_up(first["epsilon"]))
+        run, rounded = few_digits(self["run"])
         batches = [f"Batches: {self['sampler']}."] if self["sampler"] else []
         noted = "".join(f" {_escape_latex(each)}" for each in [*batches, *(f"Caveat: {x}." for x in self["caveats"])])
         return (
@@ -145,13 +154,13 @@ class Statement(dict[str, Any]):
             f"at $\\delta = {_power(rounded_up(first['delta']))}${self._latex_mu()} "
             f"for {_escape_latex(self['relation'])} neighbours, with "
             f"{_escape_latex(self['unit'])} as the unit of privacy; accounted with cumulant {_escape_latex(self['version'])} "
-            f"({_escape_latex(first['rigour'])}): \\texttt{{{_escape_latex(self['run'])}}}.{noted}"
+            f"({_escape_latex(first['rigour'])}): \\texttt{{{_escape_latex(run)}}}{rounded}.{noted}"
         )
 
     def _latex_mu(self) -> str:
-        """Return mu with its slack in parentheses; empty where no finite mu is known."""
+        """Return mu with its slack in parentheses; empty where no finite mu is known, or where it fits badly."""
         found = self["gaussian"]
-        if math.isinf(_number(found["mu"])):
+        if math.isinf(_number(found["mu"])) or fits_badly(found):
             return ""
         slack = _power(rounded_up(found["slack"]))
         return f" (Gaussian privacy with $\\mu = {_power(_up(found['mu']))}$ at slack ${slack}$)"
@@ -404,6 +413,18 @@ def _power(text: str) -> str:
         case (number, "e", exponent):
             return f"10^{{{exponent}}}" if number == "1" else f"{number} \\cdot 10^{{{exponent}}}"
     return text
+
+
+def few_digits(text: str) -> tuple[str, str]:
+    """Return a run with its long decimals in six digits, and a note that is empty where none is long.
+
+    Prose has these; JSON and Markdown keep all digits, for what is rounded is not exactly what was accounted.
+
+    >>> few_digits("Poisson(rate=0.011363685131072998046875) * 3520"), few_digits("Poisson(rate=0.01)")
+    (('Poisson(rate=0.0113637) * 3520', ' (in 6 digits)'), ('Poisson(rate=0.01)', ''))
+    """
+    short = _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.{PROSE_DIGITS}g}", text)
+    return short, "" if short == text else f" (in {PROSE_DIGITS} digits)"
 
 
 def _escape_latex(text: str) -> str:

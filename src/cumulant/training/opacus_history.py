@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,9 @@ from cumulant.sampling.poisson import Poisson
 
 OPACUS = ("rdp", "prv", "gdp")
 """Names of the accountants of Opacus whose histories can be read."""
+
+EXAMPLE = '{"history": [[0.9, 0.01136, 3520]], "mechanism": "rdp"}'
+"""A state_dict of an accountant of Opacus as JSON: noise multiplier, rate and steps."""
 
 
 def torch_rate(rate: float) -> Fraction:
@@ -50,8 +53,16 @@ def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
     >>> from_opacus({"mechanism": "rdp", "history": [(2.0, 0.125, 58)]})
     Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.125) * 58
     """
-    if state_dict.get("mechanism") not in OPACUS or not state_dict.get("history"):
-        raise InputError(f"this is no history of Opacus; give the state_dict of an accountant of {', '.join(OPACUS)}")
+    for key in ("mechanism", "history"):
+        if key not in state_dict:
+            raise InputError(f"this is no history of Opacus: {key!r} is missing; its state is {EXAMPLE}")
+    if state_dict["mechanism"] not in OPACUS:
+        known = ", ".join(OPACUS)
+        raise InputError(
+            f"this is no history of Opacus: mechanism={shown(state_dict['mechanism'])}; it must be one of {known}"
+        )
+    if not isinstance(state_dict["history"], Sequence) or not state_dict["history"]:
+        raise InputError(f"this is no history of Opacus: 'history' has no steps; its state is {EXAMPLE}")
     whole: Expression | None = None
     for row in state_dict["history"]:
         try:
@@ -63,6 +74,5 @@ def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
         gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="add-remove")
         part = gaussian @ Poisson(rate=spelling(torch_rate(rate))) * count
         whole = part if whole is None else whole + part
-    if whole is None:
-        raise InputError("this history is empty; call the accountant's step() before state_dict()")
+    assert whole is not None  # the history has steps
     return whole

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from datetime import date
 from typing import Any
 
+from cumulant.accounting.choices import GOOD_FIT
 from cumulant.accounting.numbers import percent, rounded_down, rounded_up
 from cumulant.errors import InputError, shown
 
@@ -257,12 +258,24 @@ def gaussian_text(found: Mapping[str, Any]) -> str:
 
     >>> gaussian_text({"mu": 0.5, "slack": 1e-6, "fit": 0.002, "fit_lower": 0.001})
     'Gaussian privacy: mu = 0.5 at slack 1e-6 (fit 0.002).'
+    >>> gaussian_text({"mu": 0.5, "slack": 1e-6, "fit": 0.02, "fit_lower": 0.01})
+    'Gaussian privacy: mu = 0.5 at slack 1e-6 (fit 0.02, not below 0.01: rely on epsilon).'
     """
     if found["mu"] == "inf" or math.isinf(found["mu"]):
         return f"Gaussian privacy: no finite mu is known at slack {rounded_up(found['slack'])}."
-    known = found["fit"] is None
-    fit = f"fit at least {rounded_down(found['fit_lower'], 2)}" if known else f"fit {rounded_up(found['fit'], 2)}"
+    unknown = found["fit"] is None
+    fit = f"fit at least {rounded_down(found['fit_lower'], 2)}" if unknown else f"fit {rounded_up(found['fit'], 2)}"
+    fit += f", not below {GOOD_FIT}: rely on epsilon" if fits_badly(found) else ""
     return f"Gaussian privacy: mu = {rounded_up(found['mu'])} at slack {rounded_up(found['slack'])} ({fit})."
+
+
+def fits_badly(found: Mapping[str, Any]) -> bool:
+    """Return True if mu is known to overstate attacks by more than a report should; False if its fit is unknown.
+
+    >>> fits_badly({"fit": 0.02, "fit_lower": 0.01}), fits_badly({"fit": None, "fit_lower": 0.003})
+    (True, False)
+    """
+    return float(found["fit_lower"] if found["fit"] is None else found["fit"]) >= GOOD_FIT
 
 
 def attack_text(found: Mapping[str, Any]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from cumulant.numerics.search import invert_falling, locate_minimum
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.search import invert_falling, least, locate_minimum
 
 
 @pytest.mark.parametrize("root", [1e-200, 3e-7, 0.5, 1.0, math.pi, 700.0, 1e12])
@@ -83,3 +85,13 @@ def test_the_bottom_of_a_valley_is_found(start: float) -> None:
     found = locate_minimum(lambda d: d + 3 / d, start)
     assert found == pytest.approx(math.sqrt(3), rel=1e-4)
     assert locate_minimum(lambda d: -d, 1.0) == 1.0  # there is none
+
+
+def test_the_minimum_at_a_kink_is_found_to_1e_8() -> None:
+    """A kink beside the divisions ended the search up to 1e-5 above it."""
+    for kink in np.random.default_rng(5).uniform(0.6, 30.0, 200).tolist():
+
+        def bent(x: Array, kink: float = kink) -> Array:
+            return np.where(x < kink, 5 + 2 * (kink - x), 5 + (x - kink) / 3)[None, :]
+
+        assert 5 <= least(bent, False).value[0] <= 5 * (1 + 1e-8)

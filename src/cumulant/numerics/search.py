@@ -40,6 +40,10 @@ class SearchSettings:
     still: float = 1e-13
     """Relative gain of a round below which it did not pay; a little above float rounding."""
 
+    steep: float = 1e-8
+    """Relative rise from the least value to a neighbour from which on a round need not pay: at a kink the minimum may lie
+    beside the divisions, and the search ended 1e-5 above it (measured)."""
+
     close: float = 1e-3
     """Relative distance of the neighbours from which on a round must pay."""
 
@@ -118,8 +122,11 @@ def least(
         nodes = np.concatenate([nodes, new])[place]
         best = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
         settled = nodes[best + 1] - nodes[best - 1] <= SETTINGS.close * nodes[best]  # from here on a round must pay
-        paid = before - values.min(axis=1) > SETTINGS.still * np.abs(before)
-        active &= ~settled | paid
+        least_value = values.min(axis=1)
+        paid = before - least_value > SETTINGS.still * np.abs(before)
+        row = np.arange(len(values))
+        rise = np.fmax(values[row, best - 1], values[row, best + 1]) - least_value
+        active &= ~settled | paid | (rise > SETTINGS.steep * np.abs(least_value)) & np.isfinite(rise)
     best = np.argmin(values, axis=1)
     return Minima(nodes[best], values[np.arange(len(values)), best])
 

@@ -63,6 +63,19 @@ def test_a_changed_file_is_named(folder: Path, tmp_path: Path, name: str, capsys
     assert verified(place).changed == tuple(sorted((name, "more.txt")))
 
 
+def test_a_statement_beside_a_changed_guarantee_is_not_called_changed(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = copied(folder, tmp_path / "copy")
+    state = json.loads((place / "guarantee.json").read_text())
+    (place / "guarantee.json").write_text(json.dumps(state | {"epsilon": state["epsilon"] + 1}))
+    assert answer(["verify", str(place)]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "CHANGED since written, or missing: guarantee.json ▸ statement.txt no longer matches guarantee.json" in said
+    found = verified(place)
+    assert (found.changed, found.mismatched) == (("guarantee.json", "statement.txt"), ("statement.txt",))
+
+
 @pytest.mark.parametrize("name", ["statement.txt", "again.sh"])
 def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path, tmp_path: Path, name: str) -> None:
     from hashlib import sha256
@@ -76,7 +89,7 @@ def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path,
     (place / "contents.json").write_text(json.dumps(contents))
     found = verified(place)
     assert not found.holds
-    assert found.changed == (name,)
+    assert found.changed == found.mismatched == (name,)
     state = json.loads((place / "guarantee.json").read_text()) | {"cumulant": "0.0.1"}
     (place / "guarantee.json").write_text(json.dumps(state))
     contents["guarantee.json"] = sha256((place / "guarantee.json").read_bytes()).hexdigest()

@@ -85,6 +85,8 @@ class Verified:
     """The claim that the archive judges, judged again; None if it has none."""
     unit: str = ""
     """What one record is; empty if nobody said."""
+    mismatched: tuple[str, ...] = ()
+    """Those of the changed files that are as they were written, and that do not say what the guarantee leads to."""
 
     @property
     def holds(self) -> bool:
@@ -203,7 +205,8 @@ def verified(folder: str | Path) -> Verified:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{place} is no archive ({error}); give a folder that cumulant archive wrote") from error
     found = Guarantee.from_json(text)
-    changed = (here | listed.keys()) - same
+    edited = (here | listed.keys()) - same
+    changed = set(edited)
     release = json.loads(text).get("cumulant")
     ours = release == version("cumulant")
     judged = _judged_again(place / CLAIM, found) if CLAIM in here else None
@@ -219,7 +222,14 @@ def verified(folder: str | Path) -> Verified:
     changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
     other = "" if ours else str(release)
     return Verified(
-        found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other, claim, unit
+        found,
+        found.verify(),
+        found.lower_confirmed(),
+        tuple(sorted(map(str, changed))),
+        other,
+        claim,
+        unit,
+        tuple(sorted(changed - edited)),
     )
 
 
@@ -276,15 +286,23 @@ def describe_claim(claim: Check) -> list[str]:
     return list(statement.verdict(claim.verdict, *numbers, claim.witness, claim.rigour))
 
 
+def describe_files(found: Verified) -> list[str]:
+    """Describe which files were changed and which no longer say what the guarantee does; empty if all are as written."""
+    edited = [name for name in found.changed if name not in found.mismatched]
+    said = [f"CHANGED since written, or missing: {', '.join(edited)}"] if edited else []
+    return said + [f"{name} no longer matches {GUARANTEE}" for name in found.mismatched]
+
+
 def describe_result(found: Verified) -> list[str]:
     """Describe the result of opening an archive in sentences."""
     sentences = list(statement.confirmation(found.guarantee.proof, found.check, found.lower))
-    if found.changed:
-        sentences.insert(0, f"CHANGED since it was written, or missing: {', '.join(found.changed)}.")
-    else:
-        sentences.insert(0, "Every file is as it was written.")
+    files = describe_files(found)
+    sentences[:0] = [f"{each}." for each in files] or ["Every file is as it was written."]
     if found.release:
-        sentences.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
+        sentences.insert(
+            max(len(files), 1),
+            f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.",
+        )
     if found.claim is not None:
         sentences[:0] = describe_claim(found.claim)
     return [*sentences, describe_unit(found.unit)] if found.unit else sentences

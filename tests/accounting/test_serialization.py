@@ -121,6 +121,40 @@ def test_what_is_said_besides_the_number_is_not_believed(name: str, path: str, v
     assert not found.verify().holds or found.lower_confirmed() is False
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.Laplace(scale=2) @ P(rate="0.01") * 100,
+        cm.Gaussian(sigma=2) @ cm.RandomAllocation(steps=100) * 3,
+        cm.ExponentialMechanism(epsilon=1) * 10,
+    ],
+)
+def test_a_rigour_that_was_raised_is_not_confirmed(run: cm.Expression) -> None:
+    """A bounded number is not proved because its file says so."""
+    found = run.guarantee(delta=1e-5)
+    assert found.rigour == "bounded"
+    assert found.verify().holds
+    raised = cm.Guarantee.from_json(json.dumps(found.to_dict() | {"rigour": "proved"})).verify()
+    assert not raised.holds
+    assert raised.note == "it says proved, and no proof of this number was found"
+
+
+def test_the_rigour_of_a_lower_end_that_was_raised_is_not_confirmed() -> None:
+    found = (cm.Laplace(scale=2) @ W(rate=0.1) * 20).guarantee(delta=1e-5)
+    assert (found.lower_rigour, found.lower_confirmed()) == ("bounded", True)
+    raised = cm.Guarantee.from_json(json.dumps(found.to_dict() | {"lower_rigour": "proved"}))
+    assert raised.lower_confirmed() is False
+
+
+def test_a_proof_that_was_asked_for_is_still_confirmed() -> None:
+    """A file does not say prove=True; its answer is proved again all the same."""
+    found = (cm.Laplace(scale=2) @ W(rate=0.1) * 20).guarantee(delta=1e-5, prove=True)
+    assert (found.rigour, found.lower_rigour) == ("proved", "proved")
+    again = cm.Guarantee.from_json(found.to_json())
+    assert again.verify().holds
+    assert again.lower_confirmed()
+
+
 @pytest.mark.parametrize("huge", [10**400, -(10**400), "1" * 5000, 1e308, "inf", -1, 0, None, [], {}, True, "1/0"])
 def test_no_value_of_any_field_raises_anything_else(huge: Any) -> None:
     def everywhere(value: Any) -> Any:

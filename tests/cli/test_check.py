@@ -82,16 +82,48 @@ def test_what_was_stored_is_proved_again(tmp_path: Path, capsys: pytest.CaptureF
     assert fields["run"] == PAPER
 
 
-@pytest.mark.parametrize("change", [{"epsilon": 0.01}, {"lower": 0.1, "epsilon": 0.2}])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epsilon": 0.01}, "False: ε = 0.01 at δ = 1e-8 ✘ at least 0.07123 is needed Lower end 0.07123 is confirmed "),
+        ({"epsilon": 0.0}, "False: ε = 0 at δ = 1e-8 ✘ at least 0.07123 is needed"),
+        (
+            {"lower": 0.1, "epsilon": 0.2},
+            "Not confirmed: lower end 0.1 at δ = 1e-8 ✘ ε = 0.2 is confirmed; its lower end is",
+        ),
+        (
+            {"lower": 0.05, "epsilon": 0.0713},
+            "Not confirmed: ε = 0.0713 at δ = 1e-8 ✘ the second computation does not reach",
+        ),
+    ],
+)
 def test_what_was_changed_is_not_confirmed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, float]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, float], said: str
 ) -> None:
     file = tmp_path / "guarantee.json"
     file.write_text(json.dumps(RUN.to_dict() | change))
     assert answer(["verify", str(file)]) == 1
-    out = capsys.readouterr().out
-    assert "Not confirmed: " in out
-    assert "NOT confirmed" in out or "does not reach" in out
+    assert said in " ".join(capsys.readouterr().out.split()) + " "
+
+
+def test_a_raised_rigour_is_not_confirmed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "guarantee.json"
+    stored = cm.parse("Laplace(scale=2) @ Poisson(rate=0.01) * 100").guarantee(delta="1e-6").to_dict()
+    file.write_text(json.dumps(stored | {"rigour": "proved"}))
+    assert answer(["verify", str(file)]) == 1
+    assert "✘ it says proved, and no proof of this number was found" in " ".join(capsys.readouterr().out.split())
+
+
+def test_rows_of_a_loop_are_no_guarantee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loop = ["--batch", "6", "--records", "60", "--epochs", "1", "--noise-multiplier", "4", "--delta", "1e-5"]
+    assert answer(["dpsgd", *loop, "--sampling", "poisson", "--json"]) == 0
+    file = tmp_path / "rows.json"
+    file.write_text(capsys.readouterr().out)
+    assert answer(["verify", str(file)]) == 2
+    assert (
+        "the output of dpsgd or fedavg, not a guarantee; give one of its runs to cumulant epsilon"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_delta_that_was_not_asked_for_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

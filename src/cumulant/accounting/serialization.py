@@ -111,6 +111,10 @@ def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
         raise InputError(
             "this is a verdict, not a guarantee; use cumulant archive --claim to keep one that can be verified"
         )
+    if isinstance(state, dict) and "format" not in state and "rows" in state:
+        raise InputError(
+            "this is the output of dpsgd or fedavg, not a guarantee; give one of its runs to cumulant epsilon --json"
+        )
     if not isinstance(state, dict) or "epsilon" not in state:
         raise InputError("this is not a guarantee: it has no epsilon; give the text of to_json()")
     if state.get("format") not in (1, FORMAT):
@@ -291,4 +295,4 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[
     ends = found["lower"], found["witness"], found["lower_rigour"]
     # what each part contributes follows from the run and the order: it is computed again and not believed
     known = contributions(run, answer)
-    return Plan(run, question.at(given), answer, known, *ends, release=str(state["cumulant"]))
+    return Plan(run, question.at(given), answer, known, *ends, release=str(state["cumulant"]) or "unknown")

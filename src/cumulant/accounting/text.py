@@ -475,14 +475,23 @@ def verdict(
             yield "A smaller accuracy may decide."
 
 
+def lower_end_words(holds: bool, lower: bool | None) -> str:
+    """Return the result about a lower end; `holds` is the result about the number above it.
+
+    >>> lower_end_words(True, True), lower_end_words(False, True), lower_end_words(True, False)
+    ('is confirmed too', 'is confirmed', 'is NOT confirmed')
+    """
+    confirmed = "is confirmed too" if holds else "is confirmed"
+    return {True: confirmed, False: "is NOT confirmed", None: "was not evaluated again"}[lower]
+
+
 def confirmation(plan: Plan, checked: Verification, lower: bool | None) -> Iterator[str]:
     """Yield the result of proving a guarantee again."""
     yield f"{'Confirmed' if checked.holds else 'NOT confirmed'}: {checked}."
     if not checked.independent:
         yield "No independent route was open; the same code ran again."
     if plan.lower is not None:
-        what = {True: "is confirmed too", False: "is NOT confirmed", None: "was not evaluated again"}[lower]
-        yield f"The lower end {rounded_down(plan.lower)} {what}."
+        yield f"The lower end {rounded_down(plan.lower)} {lower_end_words(checked.holds, lower)}."
     yield what_ran(plan.run)
     yield f"{relation(plan.run).capitalize()}."
     yield assumed(plan.run)

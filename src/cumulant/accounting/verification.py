@@ -36,9 +36,15 @@ if TYPE_CHECKING:
 RENYI = CURVES[GUIDE][1]
 """The conversion of the bound that encloses an exact answer from above."""
 
+_PROOFS = ("decimal", "balls", "fractions", "none")
+"""Arithmetics of a second evaluation that proves the statement by itself, whatever its first rigour was; derived."""
+
 _DISTANCE_BITS = 256
 _SAME_ORDER = 1e-3
 """How far the orders of one release may differ between machines, as a part of them; convention."""
+
+_SAME_LOWER = 1e-9
+"""How far a lower end that was proved on request may differ between machines, as a part of it; convention."""
 
 
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
@@ -47,8 +53,34 @@ def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
     The one that was given means its exact value.
     """
     if (by_other_run := _BY_OTHER_RUNS.get(plan.answer.way)) is not None:
-        return by_other_run(plan, epsilon, delta)
-    return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
+        found = by_other_run(plan, epsilon, delta)
+    else:
+        found = _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
+    if not found.holds or not plan.release or found.arithmetic in _PROOFS or _rigour_found_again(plan):
+        return found
+    note = _TOO_MUCH_RIGOUR[plan.answer.rigour]
+    return Verification(False, epsilon, delta, found.quantity, 0.0, math.inf, 0.0, "none", 0, note)
+
+
+_TOO_MUCH_RIGOUR = {
+    "proved": "it says proved, and no proof of this number was found",
+    "bounded": "it says bounded, and the run can only be estimated",
+}
+"""The note about a guarantee that was read and says more than its rigour."""
+
+
+def _rigour_found_again(plan: Plan) -> bool:
+    """Ask the question of a plan that was read anew: return False if the answer has less rigour than the plan says.
+
+    A file does not keep `prove=True`, so an answer that says "proved" may need it. Another release may prove as much by another
+    route.
+    """
+    if plan.answer.rigour != "proved":
+        return not plan.run.estimated
+    ours = plan.release == version("cumulant")
+    anew = (answer(plan.run, replace(plan.question, prove=prove)) for prove in (False, True))
+    proved = (each for each in anew if each.rigour == "proved")
+    return any(each.way == plan.answer.way or (not ours and each.value <= plan.answer.value) for each in proved)
 
 
 def _by_shuffling(plan: Plan, epsilon: float, delta: float) -> Verification:
@@ -128,10 +160,22 @@ def lower_confirmed(plan: Plan) -> bool | None:
     """
     if plan.lower is None:
         return None
-    found, witness, _ = lower(plan.run, plan.question, plan.answer.value)
+    stated = max(plan.answer.value, plan.lower)  # a stated 0 would ask for the lower end of data sets that lose nothing
+    found, witness, rigour = lower(plan.run, plan.question, stated)
+    if plan.lower_rigour == "proved" != rigour:  # a file does not keep prove=True, which may have found it
+        found, witness, rigour = lower(plan.run, replace(plan.question, prove=True), stated)
+        if rigour != "proved" or found is None or found < plan.lower * (1 - _SAME_LOWER):
+            return False
     near = found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
     # guarantees that earlier releases wrote have the names of added records where records are replaced
     return near and witness in (plan.witness, REPLACED.get(plan.witness))
+
+
+def refuting_lower_end(plan: Plan) -> float | None:
+    """Return the lower end that the run has and that lies above the stated number; None if there is none."""
+    stated = plan.answer.value
+    found, _, _ = lower(plan.run, plan.question, max(stated, 1.0))
+    return found if found is not None and found > stated else None
 
 
 def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -248,38 +249,54 @@ def verify(
 
 
 def _confirmation_card(
-    found: Guarantee, checked: Verification, lower: bool | None, confirmed: bool, changed: tuple[str, ...] | None = None
+    found: Guarantee,
+    checked: Verification,
+    lower: bool | None,
+    confirmed: bool,
+    changed: Sequence[str] | None = None,
 ) -> Card:
-    """Return the result of a second evaluation: of the number, of its lower end, and of the files of an archive."""
+    """Return the result of a second evaluation: of the number, of its lower end, and of the files of an archive.
+
+    `changed` says what was changed about the files; None without an archive.
+    """
     from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.accounting.text import lower_end_words
+    from cumulant.accounting.verification import refuting_lower_end
     from cumulant.cli import answer
 
     sign, given = ("ε", "δ") if found.asked == "delta" else ("δ", "ε")
     value, at = (found.epsilon, found.delta) if found.asked == "delta" else (found.delta, found.epsilon)
-    said = "Confirmed" if confirmed else "Not confirmed"
+    needed = None if checked.holds else refuting_lower_end(found.proof)
+    said = "Confirmed" if confirmed else "Not confirmed" if needed is None else "False"
     card = Card(f"{said}: {sign} = {rounded_up(value, 17)}   at {given} = {rounded_up(at, 17)}")
     if checked.holds and changed:
         card.verdict = "files were changed since they were written"
+    elif checked.holds and lower is False and found.lower is not None:
+        card.headline = f"Not confirmed: lower end {rounded_down(found.lower, 17)}   at {given} = {rounded_up(at, 17)}"
+        card.verdict = f"{sign} = {rounded_up(value)} is confirmed; its lower end is not"
     elif checked.holds:
         card.verdict = (
             "by an independent computation at higher precision"
             if checked.independent
             else "by the same code with a finer grid: no other route is open"
         )
+    elif needed is not None:
+        card.verdict = f"at least {rounded_down(needed)} is needed"
+    elif checked.arithmetic == "none" and checked.note:
+        card.verdict = checked.note
     else:
         card.verdict = "the second computation does not reach this number"
     card.tone = "good" if confirmed else "bad"
     if found.proof.lower is not None:
-        ends = {True: "is confirmed too", False: "is NOT confirmed", None: "was not evaluated again"}
-        card.add("Lower end", f"{rounded_down(found.proof.lower)} {ends[lower]}")
+        card.add("Lower end", f"{rounded_down(found.proof.lower)} {lower_end_words(checked.holds, lower)}")
     if changed is not None:
-        card.add("Files", f"CHANGED since written, or missing: {', '.join(changed)}" if changed else "all as written")
+        card.add("Files", changed or "all as written")
     answer.describe_run(card, found.proof.run)
     return card
 
 
 def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> int:
-    from cumulant.archives import describe_result, describe_unit, verified
+    from cumulant.archives import describe_files, describe_result, describe_unit, verified
     from cumulant.cli import answer
 
     found = verified(folder)
@@ -289,9 +306,10 @@ def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> 
         fields = _fields(found.guarantee, found.check, found.lower)
         judged = {} if found.claim is None else {"claim": found.claim.to_dict()}
         named = {"unit": found.unit} if found.unit else {}
-        typer.echo(json.dumps(fields | {"changed": list(found.changed)} | judged | named))
+        files = {"changed": list(found.changed), "mismatched": list(found.mismatched)}
+        typer.echo(json.dumps(fields | files | judged | named))
     else:
-        card = _confirmation_card(found.guarantee, found.check, found.lower, found.holds, tuple(found.changed))
+        card = _confirmation_card(found.guarantee, found.check, found.lower, found.holds, describe_files(found))
         if found.claim is not None:
             card.rows.insert(0, ("Claim", _claim_words(found.claim.to_dict())))
         _add_unit(card, describe_unit(found.unit))

@@ -198,3 +198,15 @@ def test_the_statement_names_the_user() -> None:
     assert "adding or removing at most" not in said
     both = step @ cm.Group(size=2) + step @ cm.User(records=2)
     assert "one has one user more, with at most 2 records" in both.guarantee(delta="1e-5", method="rdp").explain()
+
+
+@pytest.mark.parametrize(("rate", "records"), [("1e-6", 60), ("0.01", 200)])
+def test_many_records_of_one_user_have_a_weight_that_no_float_holds(rate: str, records: int) -> None:
+    """All records of the user are in a sample with probability rate^records, here 1e-360 and 1e-400."""
+    run = cm.Gaussian(sigma=40, relation="add-remove") @ cm.Poisson(rate=rate) @ cm.User(records=records)
+    by_divergences = run.epsilon("1e-5", method="rdp")
+    assert 0 <= run.epsilon("1e-5") <= by_divergences < math.inf
+    assert run.delta("1e-3") <= min(1.0, records * float(rate))  # the user is in no sample otherwise
+    accountant = cm.Accountant(limit=(20_000, "1e-5"))
+    accountant.compose(run)
+    assert accountant.terms == run.terms

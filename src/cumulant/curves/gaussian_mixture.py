@@ -27,6 +27,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.decimals import NotDecimal
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rationals import float_log
 from cumulant.numerics.special import log_excess
 
 
@@ -293,7 +294,7 @@ class MixtureCurve(Curve):
         if not c < 1e4 or not top < 1e9 or c < 1e-100:
             return None
         # what the integral is at least, roughly: the variance of R
-        size = 2 * math.log(min(c, 1.0)) + 2 * math.log(float(1 - self._weight_of_nothing()))
+        size = 2 * math.log(min(c, 1.0)) + 2 * float_log(1 - self._weight_of_nothing())
         size += math.log(min(float(lam.min()), 1.0) + 1e-300)
         need = digits - size + math.log(2 * top + 2)
         angle = ANGLE if self._removed else min(ANGLE, math.sqrt(30 / max(top, 1e-300)))
@@ -302,11 +303,11 @@ class MixtureCurve(Curve):
         if self._removed:
             # the moment is at least that of the largest shift alone, where that is large
             height = top * (top + 1) * c * c / 2
-            own = max(height + (top + 1) * math.log(float(self.law.weights[-1])), size)
+            own = max(height + (top + 1) * float_log(self.law.weights[-1]), size)
             low = -math.sqrt(2 * need)
             high = (top + 1) * c + math.sqrt(2 * max(height - own + digits + 5, need))
         else:
-            first, weight = float(self.law.shifts[0]), math.log(float(self.law.weights[0]))
+            first, weight = float(self.law.shifts[0]), float_log(self.law.weights[0])
             low = -top * first - math.sqrt(2 * (need + max(top * (top + 1) * first**2 / 2 - top * weight, 0.0)))
             high = c + math.sqrt(2 * need)
         return rounded_plan(low, high, step, self.law.crossing(0.0), strip)
@@ -352,7 +353,7 @@ class MixtureCurve(Curve):
                 right = a * lam * c * c / 2 + log_tail(high - a * c)
                 left = np.log(lam) + log_tail(np.full(lam.shape, -low))
             else:
-                first, weight = float(self.law.shifts[0]), math.log(float(self.law.weights[0]))
+                first, weight = float(self.law.shifts[0]), float_log(self.law.weights[0])
                 right = np.log(lam) + log_tail(np.full(lam.shape, high - c))
                 left = -lam * weight + lam * a * first**2 / 2 + log_tail(-low - lam * first)
         return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN

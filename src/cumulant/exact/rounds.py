@@ -305,10 +305,15 @@ class Rounds:
     def single_below(self) -> tuple[Pair, Fraction] | None:
         """Return pair and rate of the only round for a lower bound.
 
-        Returns None if no data sets attain its closed form.
+        Returns None if no data sets attain its closed form. It is the larger of both orders of the two laws, but a record that
+        has its own sampling coin has one of them: only symmetric laws attain it then.
         """
         single = self.single()
-        return (single[0].dominated, single[1]) if single is not None and single[0].dominated.attained else None
+        if single is None or not single[0].dominated.attained:
+            return None
+        if self.single_directed() is not None and not single[0].dominated.symmetric:
+            return None
+        return single[0].dominated, single[1]
 
     @property
     def attained(self) -> bool:

@@ -24,6 +24,7 @@ from cumulant.curves.curve import Curve, narrow
 from cumulant.errors import BudgetRefused, CertificateError, HypothesisError
 from cumulant.filters.amounts import Amounts, round_up
 from cumulant.numerics.arithmetic import BALLS, FLOATS
+from cumulant.numerics.rationals import float_log
 from cumulant.numerics.rounding import rounded_up
 from cumulant.numerics.search import largest_integer
 from cumulant.pairs.pair import Pair
@@ -310,11 +311,6 @@ class Plan(Filter):
 
 
 # ---- balls to whole numbers
-
-
-def float_log(value: Fraction) -> float:
-    """Compute a logarithm in floats, also of a number that no float can hold."""
-    return math.log(value.numerator) - math.log(value.denominator) if value > 0 else -math.inf
 
 
 def whole_range(ball: Any, unit: int) -> tuple[int | None, int | None]:

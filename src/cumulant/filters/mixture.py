@@ -19,9 +19,10 @@ from cumulant.curves.cache import recall
 from cumulant.curves.curve import Curve, narrow
 from cumulant.errors import BudgetRefused, CertificateError, InputError
 from cumulant.filters.amounts import Amounts, round_up
-from cumulant.filters.filter import FINE, MOST_EPSILON, UNIT, Filter, Price, Step, float_log, proved_curve, whole_range
+from cumulant.filters.filter import FINE, MOST_EPSILON, UNIT, Filter, Price, Step, proved_curve, whole_range
 from cumulant.numerics.arithmetic import BALLS, FLOATS, RATIONALS
 from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rationals import float_log
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.numerics.search import falling_root, least
 

@@ -31,6 +31,15 @@ def common(values: Sequence[Fraction]) -> tuple[list[int], int]:
     return [value.numerator * (denominator // value.denominator) for value in values], denominator
 
 
+def float_log(value: Fraction) -> float:
+    """Compute a logarithm in floats, also of a number that no float can hold.
+
+    >>> round(float_log(Fraction(1, 10**400)), 3)
+    -921.034
+    """
+    return math.log(value.numerator) - math.log(value.denominator) if value > 0 else -math.inf
+
+
 def by_size(quotients: Sequence[Quotient]) -> list[tuple[int, int]]:
     """Return (key, place) of each quotient, sorted by integer keys in the quotients' order.
 

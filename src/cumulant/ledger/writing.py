@@ -326,8 +326,8 @@ def check_signer(entry: Entry, keys: Keys) -> None:
     signer = entry.content().get("signer")
     if keys.confirms(str(signer), entry.hash, entry.signature) is None:
         raise LedgerError(
-            f"entry {entry.seq} of {entry.account!r} is signed by the key {signer!r}, which is not at hand, so it cannot be "
-            "checked before another one follows it; add the key to keys="
+            f"entry {entry.seq} of {entry.account!r} is signed by the key {signer!r}, which is not at hand. "
+            "It must be checked before another one follows; add the key to keys="
         )
 
 

@@ -105,7 +105,9 @@ def _best_place(
                 _crosses(other, area.grown(LINE)) for other in others
             )  # a label close to two curves names neither
             blocked = any(area.meets(each) for each in used) + (not inside)
-            score = -10.0 * blocked - 3.0 * crossed - near - rise - (0.5 if side == 0 else 0.0) - 0.1 * abs(x - 0.5)
+            score = (
+                -10.0 * blocked - 3.0 * crossed - 0.2 * near - rise - (0.5 if side == 0 else 0.0) - 0.1 * abs(x - 0.5)
+            )
             if score > best:
                 best, found = score, (x, middle)
     return found

@@ -211,3 +211,21 @@ def test_a_verdict_is_no_guarantee(capsys: pytest.CaptureFixture[str], tmp_path:
         assert answer(["verify", str(file)]) == 2
         said = " ".join(capsys.readouterr().err.split())
         assert "this is a verdict, not a guarantee; use cumulant archive --claim" in said
+
+
+def test_a_smaller_accuracy_is_advised_only_where_it_can_decide(capsys: pytest.CaptureFixture[str]) -> None:
+    """Between the ends of shuffled passes no grid decides; between those of a grid one may."""
+    shuffled = 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") @ ShuffledBatches(batch=256, records=60000) * 20'
+    assert answer(["check", shuffled, "--epsilon", "20", "--delta", "1e-5", "--accuracy", "1/1000"]) == 4
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no --accuracy closes this gap: what is true between its ends is not known" in said
+    assert "smaller --accuracy" not in said
+
+
+def test_a_false_any_order_names_a_run_with_the_same_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    loop = ["--batch", "256", "--records", "60000", "--epochs", "20", "--noise-multiplier", "1.1", "--delta", "1e-5"]
+    assert answer(["dpsgd", *loop, "--sampling", "any-order", "--claim", "2", "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["verdict"] == "false"
+    assert answer(["check", row["run"], "--epsilon", "2", "--delta", "1e-5", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["lower"] == row["epsilon_lower"]

@@ -132,6 +132,7 @@ def check(
       cumulant check "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 1.74 --delta 1e-8 --json
     """
     from cumulant.accounting import text
+    from cumulant.accounting.question import Question
     from cumulant.cli import answer
     from cumulant.notation import parse
 
@@ -152,7 +153,8 @@ def check(
     elif as_json:
         typer.echo(found.to_json())
     else:
-        print_card(_claim_card(found, run.record()))
+        given = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").accuracy
+        print_card(_claim_card(found, run.record(), float(given)))
         if explain:
             record = run.record()
             typer.echo(f"\n{answer.wrap_sentences(*_verdict(found), text.what_ran(record), text.assumed(record))}")
@@ -166,7 +168,7 @@ def _verdict(found: Check) -> list[str]:
     return list(text.verdict(found.verdict, *numbers, found.witness, found.rigour))
 
 
-def _claim_card(found: Check, run: RunRecord) -> Card:
+def _claim_card(found: Check, run: RunRecord, accuracy: float) -> Card:
     """Return the verdict about a claim, the reason, and what to do next where it is open."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
     from cumulant.accounting.text import author_questions
@@ -183,7 +185,7 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
         card.add("Shown by", found.witness.partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
-        card.add("Next", _next_step(found, run))
+        card.add("Next", _next_step(found, run, accuracy))
     answer.describe_run(card, run)
     if found.verdict == "holds":
         return card
@@ -195,7 +197,11 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
     return card
 
 
-def _next_step(found: Check, run: RunRecord) -> str:
+_GRID_ENDS = 4
+"""Accuracies by which both ends of a grid may differ, at most; a wider gap has another cause (convention)."""
+
+
+def _next_step(found: Check, run: RunRecord, accuracy: float) -> str:
     """Return what may settle a claim that is open."""
     if found.rigour == "estimated":
         return "describe the mechanism exactly: a Python function can only be evaluated in floats, which proves nothing"
@@ -204,6 +210,8 @@ def _next_step(found: Check, run: RunRecord) -> str:
             return hint
     if found.lower is None:
         return "ask the authors for more noise or a larger epsilon: no lower end is known, so nothing refutes the claim"
+    if found.epsilon > found.lower * (1 + _GRID_ENDS * accuracy):
+        return "no --accuracy closes this gap: what is true between its ends is not known"
     return "ask again with a smaller --accuracy, such as 1e-4"
 
 

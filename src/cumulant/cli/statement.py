@@ -196,7 +196,7 @@ def judge_claim(
             {
                 "sampling": sgd.sampling,
                 "relation": str(sgd.relation),
-                "run": str(sgd.run),
+                "run": check.run if check.verdict == "false" else str(sgd.run),  # a false verdict names what it refutes
                 "verdict": check.verdict,
                 "epsilon": "inf" if check.epsilon == float("inf") else check.epsilon,
                 "epsilon_lower": check.lower,

@@ -473,7 +473,8 @@ class NoisySGD:
         """Judge the claim that the loop is (epsilon, delta)-differentially private.
 
         A pass that was broken off is accounted in full, which refutes nothing: the verdict is then "holds" or "open". What is
-        false for a secret order is false for "any-order": a guarantee for every order holds for a random one.
+        false for a secret order is false for "any-order": a guarantee for every order holds for a random one. The check then
+        names the run with the secret order, which is what its data sets refute.
 
         >>> NoisySGD(batch=64, records=1797, epochs=1, noise_multiplier=4).check(epsilon=1, delta=1e-5).verdict
         'holds'
@@ -484,7 +485,7 @@ class NoisySGD:
         if found.verdict == "open" and self.loop.no_better_than:
             included = replace(self, sampling=self.loop.no_better_than).check(epsilon=epsilon, delta=delta)
             if included.verdict == "false":
-                return replace(found, verdict="false", lower=included.lower, witness=included.witness)
+                return replace(found, verdict="false", lower=included.lower, witness=included.witness, run=included.run)
         return found
 
     @property

@@ -47,14 +47,14 @@ def table_box(headline: str, columns: Sequence[str], rows: Sequence[Sequence[str
 
 
 def spent_bar(share: float) -> str:
-    """Draw the spent part of a budget, a number from 0 to 1, as a bar.
+    """Draw the used part of a budget, a number from 0 to 1, as a bar.
 
     >>> "width='55.000%'" in spent_bar(0.55)
     True
     """
     width = 100 * min(max(share, 0.0), 1.0)
     return (
-        f"<svg role='img' aria-label='{width:.0f} % of the budget is spent' width='100%' height='14' "
+        f"<svg role='img' aria-label='{width:.0f} % of the budget is used' width='100%' height='14' "
         "style='display:block;margin:0.3em 0'>"
         "<rect x='0' width='100%' y='2' height='10' fill='currentColor' fill-opacity='0.15'/>"
         f"<rect x='0' width='{width:.3f}%' y='2' height='10' fill='#c05010'/></svg>"

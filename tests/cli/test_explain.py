@@ -9,12 +9,12 @@ import pytest
 import cumulant as cm
 from cumulant.accounting.choices import METHOD_NAMES, RISK_KINDS
 from cumulant.cli.app import answer
-from cumulant.cli.explain import ATTACKS, METHODS, MODES, known_entries
+from cumulant.cli.explain import ATTACKS, COMBINATIONS, METHODS, MODES, known_entries
 from cumulant.cli.glossary import GLOSSARY
 from cumulant.cli.reports import MEMBERSHIP
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.ledger import policy
-from cumulant.mechanisms.mechanism import MECHANISMS
+from cumulant.mechanisms.mechanism import COMBINATORS, MECHANISMS
 from cumulant.sampling.scheme import SCHEMES
 from cumulant.training import fedavg, sgd
 
@@ -22,7 +22,7 @@ from cumulant.training import fedavg, sgd
 def test_everything_has_an_explanation() -> None:
     entries = known_entries()
     names = {each.name for each in entries}
-    assert names >= {*cm.BOUNDS, *METHOD_NAMES, *CONVERSIONS, *SCHEMES, *MECHANISMS, *GLOSSARY}
+    assert names >= {*cm.BOUNDS, *METHOD_NAMES, *CONVERSIONS, *SCHEMES, *MECHANISMS, *GLOSSARY, *COMBINATORS}
     assert names >= {*sgd.SAMPLINGS, *sgd.CORRELATED, *fedavg.SAMPLINGS, *ATTACKS, *MODES}
     assert tuple(METHODS) == METHOD_NAMES
     assert tuple(ATTACKS) == (MEMBERSHIP, *RISK_KINDS)
@@ -57,7 +57,7 @@ def test_an_unknown_name_gets_the_nearest(name: str, near: str, capsys: pytest.C
     assert near in err
 
 
-@pytest.mark.parametrize("name", [*sgd.SAMPLINGS, *sgd.CORRELATED, *ATTACKS, *MODES])
+@pytest.mark.parametrize("name", [*sgd.SAMPLINGS, *sgd.CORRELATED, *COMBINATIONS, *ATTACKS, *MODES])
 def test_every_name_of_an_option_is_explained(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(["explain", name]) == 0
     assert f"{name}   a" in capsys.readouterr().out
@@ -75,3 +75,9 @@ def test_shuffled_says_what_a_loader_of_torch_is(capsys: pytest.CaptureFixture[s
 def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(["explain", "--quiet"]) == 0
     assert {"theorem9", "Poisson", "lower end", "rdp"} <= set(capsys.readouterr().out.splitlines())
+
+
+def test_every_way_to_combine_runs_has_an_expression_that_is_read() -> None:
+    for each in known_entries():
+        if each.kind == "a way to combine runs":
+            assert cm.parse(dict(each.rows)["Use"].partition(": ")[2]).epsilon(delta=1e-6) > 0

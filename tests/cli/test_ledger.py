@@ -103,6 +103,7 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     shell.url = "sqlite:///copy.db"
     shell.capsys.readouterr()
     assert shell.json("status", "a")["state"] == "imported"
+    assert "imported (frozen)" in shell("status", "a")
     shell("import", "copy.jsonl", code=1)
     shell("thaw", "a", code=2)
 
@@ -137,7 +138,8 @@ def test_a_printed_receipt_is_a_receipt(shell: Shell) -> None:
     assert shell.json("verify", "a", "--receipts", "printed")["sound"] is True
     assert "does not name its account; give NAME" in shell("verify", "--receipts", "printed", code=2)
     Path("forged").write_text(f"{said.strip()[:-4]}0000\n", encoding="utf-8")
-    assert "rolled back" in shell("verify", "a", "--receipts", "forged", code=4)
+    forged = shell("verify", "a", "--receipts", "forged", code=4)
+    assert "the ledger was rolled back and written again, or the receipt was changed" in forged
     Path("short").write_text(f"{said.strip()[:-1]}\n", encoding="utf-8")
     assert "is cut short; give all 20 digits" in shell("verify", "a", "--receipts", "short", code=2)
     Path("other").write_text("hello\n", encoding="utf-8")
@@ -200,6 +202,63 @@ def test_bars_on_a_terminal(shell: Shell) -> None:
         lines["used"] == "█" * 10 + "░" * 10 + " 50 % of the squared shifts that it allows; at 100 % nothing more fits"
     )
     assert "so far" not in lines  # no odometer is proved for a sum of squared shifts
+
+
+def test_a_gaussian_account_says_what_is_used(shell: Shell) -> None:
+    """3 of 20 tables were spent, and the refusal said that all of epsilon was spent and 17 of 18 would fit."""
+    sigma = Ledger(shell.url).create("a", 1, "1e-6", mode="gaussian").policy.mu
+    assert sigma is not None
+    table = f"Gaussian(sigma={float(20**0.5 / sigma) * (1 + 1e-9)!r})"
+    shell("spend", "a", f"{table} * 3")
+    refused = shell("spend", "a", f"{table} * 18", code=3)
+    assert ": 15 % of the budget is used. Nothing was charged. 17 of 18 would fit" in refused
+    assert "is spent" not in refused
+    assert shell("status", "a", table).startswith("17 more like this fit into 'a', if nobody else spends.\n")
+    assert "15 % of the squared shifts that it allows" in shell("status", "a")
+    shell("hold", "a", f"{table} * 5")
+    assert "15 % of the budget is used (40 % with what is held). Nothing" in shell(
+        "spend", "a", f"{table} * 18", code=3
+    )
+    assert "40 %, of which 25 % is held, of the squared shifts" in shell("status", "a")
+    assert shell.json("status", "a")["spent"] == 1  # no smaller epsilon is proved
+    assert "a: 40 % of the budget is used" in Ledger(shell.url).account("a").status()._repr_html_()
+    assert "epsilon 1 " not in Ledger(shell.url).account("a").status()._repr_html_()
+
+
+def test_a_gaussian_account_hints_at_the_histogram(shell: Shell) -> None:
+    for relation, moved in (("replace-one", ", squared_sensitivity=2"), ("add-remove", "")):
+        shell("create", relation, "--epsilon", "1", "--delta", "1e-6", "--mode", "gaussian", "--relation", relation)
+        cells = [f'Gaussian(sigma={sigma}, relation="add-remove")' for sigma in (20, 30)]
+        run = f"parallel({', '.join(cells)}" + (', relation="replace-one")' if moved else ")")
+        refused = shell("spend", relation, run, code=3)
+        assert f"noise in every cell is one release: Gaussian(sigma=…{moved})" in refused
+        shell("spend", relation, f"Gaussian(sigma=20{moved})")
+        assert "histogram" not in shell("spend", relation, "ApproximateDP(0.1, 1e-9)", code=3)
+
+
+def test_create_says_what_the_rule_means(shell: Shell) -> None:
+    """The notes are on stderr: what is printed stays a receipt, and JSON stays JSON."""
+    wanted = ["--epsilon", "1", "--delta", "1e-6"]
+    for name, more, said in (
+        ("a", [], "Rule: adaptive. Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian"),
+        ("b", ["--mode", "gaussian"], "Rule: gaussian. It takes Gaussian noise and pure mechanisms"),
+        ("c", ["--mode", "planned", "--plan", "PureDP(0.1)"], "Rule: planned. It takes what the plan names"),
+    ):
+        assert app.answer(["ledger", "create", shell.url, name, *wanted, *more]) == 0
+        out, err = shell.capsys.readouterr()
+        assert err.startswith(said)
+        assert len(out.splitlines()) == 1
+        others = {
+            "a": "",
+            "b": "This ledger has another account, 'a'. If it is about the same people, both budgets add up: say",
+        }
+        assert (
+            others.get(name, "This ledger has other accounts, such as 'a'. If they are about the same people, all")
+            in err
+        )
+        assert ("same people" in err) == (name != "a")
+    assert "same people" not in _err(shell, "create", "d", *wanted, "--data", "clinic")
+    assert _err(shell, "create", "e", *wanted, "--json") == ""
 
 
 def test_keys_of_requests(shell: Shell) -> None:
@@ -357,6 +416,11 @@ def test_broken_states(shell: Shell, tmp_path: Path) -> None:
 def _out(shell: Shell, *words: str, code: int) -> str:
     assert app.answer(["ledger", words[0], shell.url, *words[1:]]) == code
     return shell.capsys.readouterr().out
+
+
+def _err(shell: Shell, *words: str) -> str:
+    assert app.answer(["ledger", words[0], shell.url, *words[1:]]) == 0
+    return shell.capsys.readouterr().err
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,24 @@ MODES = {
 }
 """What each rule of a ledger's account allows, in the words of a user."""
 
+COMBINATIONS = {
+    "parallel": "Runs on disjoint parts of the data. The worst part counts. A replaced record may change two parts.",
+    "|": "Runs on disjoint parts of the data. The worst part counts if one record is added or removed.",
+    "+": "Two runs on the same data. Their losses add up.",
+    "*": "One run, repeated: Gaussian(sigma=5) * 10 has ten rounds.",
+    "@": "A run on a random sample, or in a wrapper such as Group, User, Shuffle or RepeatAndSelect.",
+}
+"""What combines runs in an expression, in the words of a user."""
+
+_COMBINED = {
+    "parallel": 'parallel(Laplace(scale=2), Laplace(scale=3), relation="replace-one")',
+    "|": "Laplace(scale=2) | Laplace(scale=3)",
+    "+": "Laplace(scale=2) + Gaussian(sigma=5)",
+    "*": "Gaussian(sigma=5) * 10",
+    "@": "Gaussian(sigma=5) @ Poisson(rate=1%)",
+}
+"""An expression with each of them."""
+
 ATTACKS = {
     "membership": "Tell whether one record was used.",
     "attribute": "Guess an unknown attribute of one record whose other attributes are known.",
@@ -66,7 +84,7 @@ def explain(
             autocompletion=complete(
                 (
                     *(*BOUND_NAMES, *METHOD_NAMES, *CONVERSION_NAMES, *SCHEME_NAMES, *MECHANISM_NAMES),
-                    *(*SAMPLING_NAMES, *CORRELATED_NAMES, *ATTACKS, *MODES, *GLOSSARY),
+                    *(*SAMPLING_NAMES, *CORRELATED_NAMES, *COMBINATIONS, *ATTACKS, *MODES, *GLOSSARY),
                 )
             ),
         ),
@@ -120,6 +138,10 @@ def known_entries() -> list[Entry]:
         found.append(Entry(name, "a conversion", [*said, ("Use", f"--conversion {name}")]))
     found += [_class_entry(name, each, "a sampling scheme or wrapper", "after @") for name, each in SCHEMES.items()]
     found += [_class_entry(name, each, "a mechanism", "in an expression") for name, each in MECHANISMS.items()]
+    found += [
+        Entry(name, "a way to combine runs", [("Is", text), ("Use", f"in an expression: {_COMBINED[name]}")])
+        for name, text in COMBINATIONS.items()
+    ]
     found += _batch_entries()
     found += [
         Entry(name, "an attack", [("Does", text), ("Use", f"cumulant risk … --kind {name}")])

@@ -16,6 +16,7 @@ from cumulant.cli.failures import ExitCode, reason
 from cumulant.cli.ledger_options import (
     MODE_NAMES,
     RELATION_NAMES,
+    RULES,
     SHORT_HASH,
     Also,
     By,
@@ -35,6 +36,7 @@ from cumulant.cli.ledger_options import (
     account_of,
     announce,
     open_ledger,
+    print_note,
     print_receipt,
     print_refusals,
 )
@@ -121,11 +123,23 @@ def create(
         False,
         f"Created account {name!r}. It will never spend more than epsilon {epsilon}, delta {delta}.",
     )
+    print_note(f"Rule: {mode}. {RULES[mode]}")
+    if data is None and (others := [each for each in ledger.accounts() if each != name]):
+        print_note(_other_accounts(others))
     if same_data and data is not None:
         loss, failure = ledger.combined_budget(data)
         typer.echo(
             f"All accounts on {data!r} together: ({loss}, {failure}), if that sum was fixed before the first answer."
         )
+
+
+def _other_accounts(others: list[str]) -> str:
+    """Return the warning about accounts that may protect the same people."""
+    one = len(others) == 1
+    found = (
+        f"another account, {others[0]!r}. If it is" if one else f"other accounts, such as {others[0]!r}. If they are"
+    )
+    return f"This ledger has {found} about the same people, {'both' if one else 'all'} budgets add up: say --data."
 
 
 @app.command()
@@ -345,7 +359,8 @@ def hold(
 ) -> None:
     """Set budget aside for a long job before it starts.
 
-    It stays held until somebody settles or releases it.
+    It also reserves budget for later. It stays held until somebody settles or releases it.
+    To cancel a hold under which nothing ran, use release --unseen.
 
     \b
     Example:
@@ -410,7 +425,7 @@ def release(
     """
     with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned, by).release(hold, unseen, by, key)
-    print_receipt(receipt, as_json, "Released. Never publish what ran under it.")
+    print_receipt(receipt, as_json, "Released. Nothing that ran under it may be published.")
 
 
 _LONGEST_NUMBER = 18

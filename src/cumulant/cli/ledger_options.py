@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 MODE_NAMES = ("adaptive", "gaussian", "planned")
 """Names of cumulant.ledger.policy.MODES for --help."""
+
+RULES = {
+    "adaptive": "Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian fits more.",
+    "gaussian": "It takes Gaussian noise and pure mechanisms, and nothing sampled.",
+    "planned": "It takes what the plan names, and nothing else.",
+}
+"""What whoever opens an account should know of its rule, which can never be changed."""
 
 RELATION_NAMES = ("replace-one", "add-remove", "replace-special")
 """Names of cumulant.relation.Relation for --help."""
@@ -118,3 +125,10 @@ def announce(text: str, written: str) -> None:
         abandon_output()
     if sys.stderr is not None:
         sys.stderr.write(f"It was written, and the answer could not be printed. {written}\n")
+
+
+def print_note(text: str) -> None:
+    """Print a sentence beside the answer on stderr, so that a file of receipts has receipts only."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            typer.echo(text, err=True)

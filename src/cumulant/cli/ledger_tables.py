@@ -92,14 +92,15 @@ def status(accounts: Iterable[Status]) -> None:
 def fitting(count: int, found: Status) -> str:
     """Return how many more runs of a kind fit into an account, and what to do where none does."""
     if count:
-        return f"About {count:,} more like this fit into {found.account!r}, if nobody else spends."
+        about = "About " if found.mode == "adaptive" else ""  # the other rules count runs or squares, which add up
+        return f"{about}{count:,} more like this fit into {found.account!r}, if nobody else spends."
     owner = f"the owner, {found.owner}" if found.owner else "the owner"
     return f"None like this fits into {found.account!r} any more. Use more noise or fewer rounds, or ask {owner}."
 
 
 def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     yield "budget", f"epsilon {found.epsilon}, delta {found.delta}; {found.relation}, per {found.unit}"
-    yield "state", found.state + (f", expires {found.expires}" if found.expires else "")
+    yield "state", found.state_words() + (f", expires {found.expires}" if found.expires else "")
     yield "rule", found.mode
     if found.mode == "adaptive":
         yield (
@@ -109,7 +110,7 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     if found.mode != "planned":
         filled = math.ceil(found.used * _BAR)
         bar = f"{'█' * filled}{'░' * (_BAR - filled)} " if bars else ""
-        yield "used", f"{bar}{percent_used(found.used)} {USED[found.mode]}"
+        yield "used", f"{bar}{found.used_words()} {USED[found.mode]}"
     for member in found.plan:
         yield "planned", f"{member['ran']:,} of {member['planned']:,} {member['run']} charged or held"
     for held in found.holds:

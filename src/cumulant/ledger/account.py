@@ -35,11 +35,13 @@ _MOST = 10**30
 class Status:
     """The budget of an account and how much of it is spent.
 
-    `epsilon` and `delta` hold whatever happens; `spent` holds for what happened so far.
+    `epsilon` and `delta` hold whatever happens; `spent` holds for what was charged so far, `with_held` also for what is held.
+    In gaussian and planned accounts both are the whole epsilon from the first charge on: no smaller one is proved.
 
     There is no remaining epsilon: epsilons of parts do not add up to that of the whole. What is left is a number of runs:
     `fits` says how many of `like` still fit. `used` is the part of what the rule of the account allows, in its own unit: it is
-    for a bar. `plan` has each run of a planned account, how often it is planned, and how often it was charged or is held.
+    for a bar. `used_without_held` is that part without what is held. `plan` has each run of a planned account, how often it is
+    planned, and how often it was charged or is held.
     """
 
     account: str
@@ -53,6 +55,7 @@ class Status:
     spent: float
     with_held: float
     used: float
+    used_without_held: float
     holds: tuple[dict[str, Any], ...]
     teams: dict[str, str]
     like: str | None
@@ -72,12 +75,17 @@ class Status:
 
     def _repr_html_(self) -> str:
         fitting = "" if self.fits is None else f"{self.fits} more of {brief(self.like or '')}"
-        held = "" if not self.holds else f"{len(self.holds)} running; with them epsilon {rounded_up(self.with_held)}"
+        adaptive = self.mode == "adaptive"
+        held = f"{len(self.holds)} running" if self.holds else ""
+        if self.holds and adaptive:
+            held = f"{held}; with them epsilon {rounded_up(self.with_held)}"
         return facts_box(
-            f"{self.account}: {rounded_up(self.spent)} of epsilon {self.epsilon} is spent",
+            f"{self.account}: {rounded_up(self.spent)} of epsilon {self.epsilon} is spent"
+            if adaptive
+            else f"{self.account}: {percent_used(self.used)} of the budget is used",
             {
-                "state": self.state,
-                "share": f"{percent_used(self.used)} of the budget is used",
+                "state": self.state_words(),
+                "share": f"{self.used_words()} of the budget is used",
                 "budget": f"epsilon = {self.epsilon}, delta = {self.delta}, per {self.unit}",
                 "neighbours": self.relation,
                 "holds": held,
@@ -89,6 +97,19 @@ class Status:
             },
             picture=spent_bar(self.used),
         )
+
+    def used_words(self) -> str:
+        """Return the used part of the budget for a reader, and the part of it that is held.
+
+        The held part is the growth of `used` by what is held.
+        """
+        used = percent_used(self.used)
+        held = self.used - self.used_without_held
+        return used if held <= 0 else f"{used}, of which {percent_used(held)} is held,"
+
+    def state_words(self) -> str:
+        """Return the state for a reader, who may not know that an imported account is frozen."""
+        return "imported (frozen)" if self.state == "imported" else self.state
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as JSON."""
@@ -299,6 +320,7 @@ class Account:
             {"seq": entry.seq, "run": entry.run, "key": entry.key, "time": entry.time, "actor": entry.actor}
             for entry in self._writer.store.holds(self.name)
         )
+        used = rule.used(state.total)
         example = policy.like or (policy.plan and next(iter(expression(policy.plan).terms)).notation())
         return Status(
             account=self.name,
@@ -311,7 +333,8 @@ class Account:
             mode=policy.mode,
             spent=spent,
             with_held=with_held,
-            used=rule.used(state.total),
+            used=used,
+            used_without_held=rule.used(state.spent) if holds else used,
             holds=holds,
             teams={name: str(team.share) for name, team in state.teams.items()},
             like=example,

@@ -144,7 +144,10 @@ def _contradiction(store: Store, receipt: Receipt) -> str | None:
         return None
     if store.entry_at(receipt.account, 0) is None:
         return "there is a receipt for this entry and no such account: the ledger was rolled back or replaced"
-    return "there is a receipt for this entry, which is missing or has another hash: the ledger was rolled back"
+    return (
+        "there is a receipt for this entry, which is missing or has another hash: the ledger was rolled back, or the "
+        "receipt was changed"
+    )
 
 
 def _more(recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
@@ -218,7 +221,8 @@ class Walk:
                 raise _EntryError("its sums are not those of the entries up to it")
             if not wanted.get(entry.seq, set()) <= {entry.hash}:
                 raise _EntryError(
-                    "its hash is not the one on the receipt: the ledger was rolled back and written again"
+                    "its hash is not the one on the receipt: the ledger was rolled back and written again, "
+                    "or the receipt was changed"
                 )
             yield entry
             previous = entry.hash

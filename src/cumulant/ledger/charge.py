@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cumulant.errors import InputError, LedgerBroken, shown
+from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import Filter, Tariff
 from cumulant.ledger.entry import FORMAT
 from cumulant.ledger.policy import Policy
 from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.notation import parse
+from cumulant.relation import Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,27 @@ def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
     """Price a run under this policy; BudgetRefused if its theorem does not cover the run."""
     policy.accepts(run)
     text = run.notation()  # what has no text cannot be written down, hence not be checked
+    try:
+        prices = tariff.prices(run)
+    except BudgetRefused as refusal:
+        if hint := _histogram_hint(policy, run):
+            raise BudgetRefused(f"{refusal}. {hint}") from None
+        raise
     terms = tuple(
-        (mechanism.notation(), times, price.upper)
-        for mechanism, (price, times) in zip(run.terms, tariff.prices(run), strict=True)
+        (mechanism.notation(), times, price.upper) for mechanism, (price, times) in zip(run.terms, prices, strict=True)
     )
     return Quote(text, terms, tariff.rule.charge((price, times) for _, times, price in terms))
+
+
+def _histogram_hint(policy: Policy, run: Expression) -> str:
+    """Return how a histogram is written, if a Gaussian account refuses parallel runs; else nothing.
+
+    A record that is replaced leaves one cell and enters another: the squared sensitivity is 2.
+    """
+    if policy.mode != "gaussian" or not any(mechanism.partitioned for mechanism in run.terms):
+        return ""
+    moved = ", squared_sensitivity=2" if policy.relation is Relation.REPLACE_ONE else ""
+    return f"A histogram with the same Gaussian noise in every cell is one release: Gaussian(sigma=…{moved})"
 
 
 def settle_hold(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cumulant.accounting.numbers import rounded_up
+from cumulant.accounting.numbers import percent_used, rounded_up
 from cumulant.errors import BudgetRefused, InputError, LedgerError
 from cumulant.filters.amounts import Amounts
-from cumulant.filters.filter import Plan
+from cumulant.filters.filter import Filter, Plan
 from cumulant.ledger.charge import Quote, expression, settle_hold, would_fit
 from cumulant.ledger.entry import Entry, Receipt, number_of
 from cumulant.ledger.state import State
@@ -117,8 +117,7 @@ def _refusal(full: _BudgetFull) -> BudgetRefused:
     owner = f", {policy.owner}" if policy.owner else ""
     calibrated = policy.mode == "adaptive" and not all(charge.infinite[:-1]) and full.team is None
     then = f"{then}{owner}." + (f" {MORE_NOISE}" if calibrated else "")
-    held_too = "" if held == spent else f", {rounded_up(held)} with what is held"
-    spends = f"epsilon {rounded_up(spent)} is spent{held_too}"
+    spends = _spent_words(policy.mode, rule, state)
     return BudgetRefused(
         f"{full.quoted.run} {why} into account {full.account!r} of epsilon {policy.epsilon}, delta {policy.delta}: {spends}. "
         f"Nothing was charged. {then}",
@@ -128,6 +127,18 @@ def _refusal(full: _BudgetFull) -> BudgetRefused:
         would_fit=fits,
         asked=asked,
     )
+
+
+def _spent_words(mode: str, rule: Filter, state: State) -> str:
+    """Return what is spent and held.
+
+    Only an adaptive account has an epsilon so far; the others say which part of the budget is used.
+    """
+    if mode == "adaptive":
+        spent, held = rounded_up(rule.odometer(state.spent)), rounded_up(rule.odometer(state.total))
+        return f"epsilon {spent} is spent" + ("" if held == spent else f", {held} with what is held")
+    charged, used = percent_used(rule.used(state.spent)), percent_used(rule.used(state.total))
+    return f"{charged} of the budget is used" + ("" if used == charged else f" ({used} with what is held)")
 
 
 def _left_of_plan(rule: Plan, total: Amounts, charge: Amounts) -> str:

@@ -292,6 +292,11 @@ class Mechanism(Declared, Expression):
         return 1
 
     @property
+    def partitioned(self) -> bool:
+        """Return True if it runs on disjoint parts of the data."""
+        return False
+
+    @property
     def sized(self) -> bool:
         return self.data_size() is not None
 

@@ -111,6 +111,10 @@ class Parallel(Mechanism):
         special = any(part.relation is Relation.REPLACE_SPECIAL for part in self.parts)
         return Relation.REPLACE_SPECIAL if special else Relation.REPLACE_ONE
 
+    @property
+    def partitioned(self) -> bool:
+        return True
+
     def cases(self) -> tuple[Expression, ...]:
         """Return the runs that one change of the data may affect.
 

@@ -16,12 +16,15 @@ const Book = (() => {
 
   function card(each) {
     const box = make("div", "", { class: "card" });
-    const spent = each.spent === "inf" ? "∞" : Chart.short(each.spent, "up");
-    box.append(make("h3", each.account), make("p", `Budget: epsilon ${each.epsilon} at delta ${each.delta}, for one ${each.unit}. The account is ${each.state}.`),
+    const adaptive = each.mode === "adaptive";  // the other rules prove no epsilon that is smaller than the budget's
+    const spent = adaptive ? ` Epsilon so far: ${each.spent === "inf" ? "∞" : Chart.short(each.spent, "up")}.` : "";
+    const held = each.used - each.used_without_held;
+    const state = each.state === "imported" ? "imported (frozen)" : each.state;
+    box.append(make("h3", each.account), make("p", `Budget: epsilon ${each.epsilon} at delta ${each.delta}, for one ${each.unit}. The account is ${state}.`),
       bar(each.used), make("p", each.plan.length ? `Entries: ${each.entries}.`
-        : `${share(each.used === "inf" ? 1 : each.used)} of what its rule allows is used. Epsilon so far: ${spent}. Entries: ${each.entries}.`));
+        : `${share(each.used === "inf" ? 1 : each.used)} of what its rule allows is used${held > 0 ? `, of which ${share(held)} is held` : ""}.${spent} Entries: ${each.entries}.`));
     for (const { run, planned, ran } of each.plan) box.append(make("p", `${ran} of ${planned} planned ${run} charged or held.`));
-    if (each.fits !== null) box.append(make("p", `About ${each.fits} more of ${each.like} fit.`));
+    if (each.fits !== null) box.append(make("p", `${adaptive ? "About " : ""}${each.fits} more of ${each.like} fit.`));
     for (const held of each.holds) box.append(make("p", `${held.actor} holds budget for ${held.run} since ${when(held.time)}.`));
     const open = make("button", `History of ${each.account}`, { type: "button" });
     open.addEventListener("click", () => { account = each.account; by("receipt").textContent = ""; by("history").replaceChildren(); by("history-view").hidden = false; spenders(); past(); });

@@ -1,5 +1,6 @@
 """DP-SGD in words against runs that are written out, and against published numbers."""
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ from scipy.stats import norm
 import cumulant as cm
 from cumulant.domains import Exact
 from cumulant.numerics.search import largest_integer
-from cumulant.training.sgd import SAMPLINGS
+from cumulant.training.sgd import CORRELATED, SAMPLINGS
 
 MNIST: dict[str, Any] = {"batch": 256, "records": 60_000, "epochs": 30, "noise_multiplier": "1.1"}
 
@@ -66,6 +67,53 @@ def test_steps_and_passes_are_rounded_up() -> None:
     assert shuffled.passes(28) == 1
     assert shuffled.passes(29) == 2  # a pass that drops its last batch has 28 steps
     assert replace(shuffled, steps=None, epochs="1.5").passes(43) == 2
+
+
+@pytest.mark.parametrize("sampling", ["balls-in-bins", "shuffled", "any-order"])
+def test_what_is_accounted_covers_every_pass_that_may_be_begun(sampling: str) -> None:
+    """All tiny plans: batch 100 of 199 records, 10 epochs had 18, 19, 10 and 21 passes in 18 to 21 steps."""
+    for records, batch in itertools.combinations_with_replacement(range(9, 0, -1), 2):
+        for epochs in ("0.5", "1", "1.5", "2", "3"):
+            plan = cm.NoisySGD(batch=batch, records=records, epochs=epochs, noise_multiplier=1, sampling=sampling)
+            dropped, kept = records // batch, math.ceil(records / batch)
+            counts = [plan.passes(steps) for steps in range(4 * kept + 1)]
+            assert counts == sorted(counts)
+            for steps, passes in enumerate(counts):
+                for length in (dropped, kept):
+                    assert passes >= len({step // length for step in range(steps)})
+            assert plan.passes(plan.total_steps) == plan.planned_passes == math.ceil(float(epochs))
+            assert plan.run == plan.after(1) * plan.planned_passes
+
+
+@pytest.mark.parametrize("sampling", ["fixed-order", "min-sep"])
+@pytest.mark.parametrize("bands", [[1], [1, 1], [1, "0.5", "0.25"], [1, 1, 1, 1, 1, 1]])
+def test_correlated_noise_covers_epochs_that_keep_or_drop_a_short_batch(sampling: str, bands: list[Any]) -> None:
+    """The largest move of all steps that a loader makes, over every place of a record, is at most the accounted one."""
+    for records, batch, epochs in ((5, 2, 2), (7, 3, 3), (5, 4, 3), (4, 2, 2)):
+        plan = cm.NoisySGD(
+            batch=batch, records=records, epochs=epochs, noise_multiplier=1, noise_bands=bands, sampling=sampling
+        )
+        accounted = plan.epsilon("1e-5")
+        for length in {records // batch, math.ceil(records / batch)}:
+            if sampling == "min-sep" and length < len(bands):
+                continue  # a record would come again within the bands
+            steps = epochs * length
+            loop = cm.MatrixMechanism(bands=bands, steps=steps, sigma=1, relation="replace-special")
+            assert (loop @ cm.FixedOrder(every=length)).epsilon("1e-5") <= accounted * (1 + 1e-9)
+
+
+def test_one_draw_has_whole_passes_of_full_batches_and_cyclic_samples_have_an_average() -> None:
+    plan: dict[str, Any] = {
+        "batch": 64,
+        "records": 1797,
+        "epochs": 2,
+        "noise_multiplier": 4,
+        "noise_bands": [1, "0.5"],
+    }
+    totals = {name: cm.NoisySGD(**plan, sampling=name).total_steps for name in CORRELATED}
+    assert totals == {"balls-in-bins, one draw": 56, "cyclic-poisson": 57, "fixed-order": 56, "min-sep": 56}
+    assert "steps=58" in str(cm.NoisySGD(**plan, sampling="min-sep").run)  # 29 steps if a short last batch is kept
+    assert cm.NoisySGD(**plan, sampling="min-sep").planned_passes == 2
 
 
 def test_what_each_epoch_has_spent() -> None:

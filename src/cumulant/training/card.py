@@ -373,7 +373,7 @@ def _unamplified(sgd: NoisySGD) -> Expression:
     """
     noise = min(noise for noise, _ in sgd.segments)
     noisy_sum = Gaussian.from_clipping(norm=1, noise=noise, relation=Relation.REPLACE_ONE)
-    return noisy_sum @ ShuffledBatches() * sgd.passes(sgd.total_steps)
+    return noisy_sum @ ShuffledBatches() * sgd.planned_passes
 
 
 def _plainly(run: Expression, delta: Exact) -> dict[str, Any]:

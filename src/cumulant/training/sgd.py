@@ -57,6 +57,8 @@ class Loop:
     """How batches are formed, in at most 32 characters or where no lower end stands beside it, for one row of a table."""
     no_better_than: str = ""
     """A way to form batches that this one includes: what is false for that is false for this; empty if none is known."""
+    fresh_steps: bool = False
+    """True if every step draws by itself: an epoch is then records / batch steps, and not a pass."""
 
 
 def _fixed_size(sgd: NoisySGD) -> Expression:
@@ -102,6 +104,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             _fixed_size,
             checked="every batch is a fresh uniform sample, in secret",
             brief="a fresh uniform sample each step",
+            fresh_steps=True,
         ),
         "poisson": Loop(
             Relation.ADD_REMOVE,
@@ -112,6 +115,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             _poisson,
             checked="each record is sampled independently, in secret",
             brief="each record drawn independently",
+            fresh_steps=True,
         ),
         "balls-in-bins": Loop(
             Relation.ADD_REMOVE,
@@ -165,19 +169,22 @@ def _fixed_order(sgd: NoisySGD) -> Scheme:
     if sgd.records % sgd.batch == 0:
         return FixedOrder(every=sgd.steps_of_a_pass)
     # a short last batch may be a step of its own or dropped: an epoch is one of two lengths, and either may be worse
-    return MinSep(separation=sgd.steps_of_a_pass, most=sgd.passes(sgd.total_steps))
+    return MinSep(separation=sgd.steps_of_a_pass, most=sgd.planned_passes)
 
 
 def _min_sep(sgd: NoisySGD) -> Scheme:
-    return MinSep(separation=len(sgd.noise_bands or (1,)), most=sgd.passes(sgd.total_steps))
+    return MinSep(separation=len(sgd.noise_bands or (1,)), most=sgd.planned_passes)
 
 
 def _whole_run(sgd: NoisySGD) -> Expression:
     scheme = sgd.loop.correlated
     if scheme is None or sgd.noise_bands is None:
         raise InputError(f"sampling={sgd.sampling!r} is for correlated noise; add noise_bands=[...]")
-    sigma, relation = Exact(sgd.noise_multiplier), sgd.loop.relation
-    return MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=sigma, relation=relation) @ scheme(sgd)
+    sigma, relation, steps = Exact(sgd.noise_multiplier), sgd.loop.relation, sgd.total_steps
+    if sgd.epochs is not None and scheme in (_fixed_order, _min_sep):
+        # a loader may keep a short last batch as a step of its own: the matrix must cover the longer epochs too
+        steps = math.ceil(Exact(sgd.epochs) * -(-sgd.records // sgd.batch))
+    return MatrixMechanism(bands=sgd.noise_bands, steps=steps, sigma=sigma, relation=relation) @ scheme(sgd)
 
 
 CORRELATED: Mapping[str, Loop] = MappingProxyType(
@@ -201,6 +208,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             _cyclic,
             checked="each record keeps its group and is sampled independently, in secret",
             brief="each record drawn in its group",
+            fresh_steps=True,
         ),
         "fixed-order": Loop(
             Relation.REPLACE_SPECIAL,
@@ -395,24 +403,45 @@ class NoisySGD:
 
     @property
     def total_steps(self) -> int:
-        """Return the number of noisy steps; epochs that end within a batch are rounded up."""
+        """Return the number of noisy steps; epochs that end within a batch are rounded up.
+
+        An epoch has records / batch steps where every step draws by itself. Where epochs are passes, it has
+        `steps_of_a_pass`: a short last batch is not counted as a step.
+
+        >>> NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=1, sampling="poisson").total_steps
+        57
+        >>> NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=1, sampling="balls-in-bins").total_steps
+        56
+        """
         if self.steps is not None:
             return self.steps
-        return math.ceil(Exact(self.epochs or 0) * self.records / self.batch)
+        return math.ceil(Exact(self.epochs or 0) * self._steps_of_an_epoch)
 
     def passes(self, steps: int) -> int:
-        """Return the number of passes over the data that so many steps start, at most.
+        """Return steps / `steps_of_a_pass`, rounded up: no loop starts more passes in so many steps.
 
-        The last batch of a pass may have been dropped.
+        A loop that keeps a short last batch may start fewer. Stated epochs do not change the answer.
+
+        >>> plan = NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=1, sampling="balls-in-bins")
+        >>> [plan.passes(steps) for steps in (0, 1, 28, 29, 56, 57)]
+        [0, 1, 1, 2, 2, 3]
         """
-        if self.epochs is not None and steps == self.total_steps:
-            return math.ceil(Exact(self.epochs))
         return -(-steps // self.steps_of_a_pass)
 
     @property
+    def planned_passes(self) -> int:
+        """Return the number of passes of the whole run: the stated epochs, rounded up, or those that its steps start."""
+        return self.passes(self.total_steps) if self.epochs is None else math.ceil(Exact(self.epochs))
+
+    @property
     def steps_of_a_pass(self) -> int:
-        """Return the number of steps of one pass, at least."""
+        """Return the number of steps of one pass, at least: the full batches of the data."""
         return max(1, self.records // self.batch)
+
+    @property
+    def _steps_of_an_epoch(self) -> Fraction:
+        """Return the steps of an epoch: on average where every step draws by itself, else those of a pass."""
+        return Fraction(self.records, self.batch) if self.loop.fresh_steps else Fraction(self.steps_of_a_pass)
 
     @property
     def run(self) -> Expression:
@@ -421,7 +450,7 @@ class NoisySGD:
 
     def unamplified(self) -> Expression:
         """Return the run if the permutations of shuffled batches were known: one release for every pass."""
-        return self.noisy_sum @ ShuffledBatches() * self.passes(self.total_steps)
+        return self.noisy_sum @ ShuffledBatches() * self.planned_passes
 
     @property
     def segments(self) -> tuple[tuple[Exact, int], ...]:
@@ -509,7 +538,7 @@ class NoisySGD:
         >>> last["epsilon"] == sgd.epsilon(delta=1e-5)
         True
         """
-        last, per = self.total_steps, Fraction(self.records, self.batch)
+        last, per = self.total_steps, self._steps_of_an_epoch
         counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
         ends = list(dict.fromkeys(min(count, last) for count in counts))
         if self.schedule is not None or self.noise_bands is not None:

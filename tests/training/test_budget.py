@@ -1,11 +1,18 @@
 """A budget says no before it is exceeded, and keeps to how it was opened."""
 
+import copy
+import itertools
+import math
+import os
+import pickle
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
 
 import cumulant as cm
 from cumulant.training.budget import Budget
+from cumulant.training.sgd import CORRELATED
 
 STEP = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4).run
 OTHER = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=5).run
@@ -123,3 +130,140 @@ def test_a_plan_counts_its_passes_itself() -> None:
     with pytest.raises(cm.InputError, match="must be 'step' or 'pass'"):
         Budget(40, DELTA).allow(STEP, per="epoch")
     assert Budget(40, DELTA, schedule=[(plan.after(1), 2)]).allow(plan.after(1), per="pass") == 1
+
+
+# ---- passes that are charged cover passes that were begun
+
+BY_PASSES = ("balls-in-bins", "shuffled", "any-order")
+LARGE = cm.NoisySGD(batch=10, records=100, epochs=5, noise_multiplier="0.5", sampling="balls-in-bins")
+
+
+def charged(budget: Budget) -> int:
+    """Return how many releases the rule of an adaptive budget has composed."""
+    assert budget._rule is not None
+    return sum(part.times for part in budget._rule.record().parts)
+
+
+def test_a_release_before_a_loop_does_not_hide_its_first_pass() -> None:
+    """The pass needs delta(1) = 0.17; nine of its ten steps were allowed under (1, 1e-5)."""
+    budget = Budget(1, DELTA, adaptive=True)
+    budget.allow(cm.Gaussian(sigma=50, relation="add-remove"))
+    with pytest.raises(cm.BudgetRefused, match="does not fit"):
+        budget.allow(LARGE)
+    assert budget.taken == 1
+
+
+@pytest.mark.parametrize("sampling", BY_PASSES)
+@pytest.mark.parametrize(("batch", "records"), [(1, 3), (2, 5), (3, 4), (2, 2)])
+def test_every_order_of_calls_is_charged_for_every_pass(sampling: str, batch: int, records: int) -> None:
+    """All words of four calls: a step of either of two equal loops, two steps at once, or another release."""
+    length = records // batch
+    relation = "add-remove" if sampling == "balls-in-bins" else "replace-one"
+    noise = cm.Gaussian(sigma=50, relation=relation)
+    for word in itertools.product("abAr", repeat=4):
+        loops = {
+            name: cm.NoisySGD(batch=batch, records=records, epochs=2, noise_multiplier=50, sampling=sampling)
+            for name in "ab"
+        }
+        budget, steps, others = Budget(100, DELTA, adaptive=True), {"a": 0, "b": 0}, 0
+        budget._rule = cm.Accountant()  # it counts as the rule does, and asks for no epsilon
+        for letter in word:
+            if letter == "r":
+                budget.allow(noise)
+                others += 1
+            else:
+                count = 1 + letter.isupper()
+                budget.allow(loops[letter.lower()], count)
+                steps[letter.lower()] += count
+            begun = sum(math.ceil(each / length) for each in steps.values())
+            assert charged(budget) == begun + others, word
+        assert budget.taken == others + sum(steps.values())
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda budget: pickle.loads(pickle.dumps(budget))])
+def test_a_copied_budget_begins_the_next_pass(copied: Callable[[Budget], Budget], adaptive: bool) -> None:
+    """A sampler that was copied leaves the rest of its pass out, so the next step is the first of a pass."""
+    plan = cm.NoisySGD(batch=10, records=50, epochs=2, noise_multiplier=50, sampling="balls-in-bins")
+    budget = Budget(plan.epsilon(DELTA) * (1 + 1e-9) if not adaptive else 100, DELTA, adaptive=adaptive)
+    budget.allow(plan, 2)
+    twin = copied(budget)
+    assert (twin.taken, twin.allow(plan, 5)) == (2, 7)
+    if adaptive:
+        assert charged(twin) == 2
+    else:
+        with pytest.raises(cm.BudgetRefused) as refusal:
+            twin.allow(plan)
+        assert refusal.value.would_fit == 0
+    assert budget.allow(plan, 8) == 10  # the loop itself goes on within its pass
+
+
+def test_two_loops_of_equal_plans_share_a_constant_limit() -> None:
+    first, second = (
+        cm.NoisySGD(batch=10, records=50, epochs=3, noise_multiplier=4, sampling="shuffled") for _ in range(2)
+    )
+    assert first == second
+    budget = Budget(first.epsilon(DELTA) * (1 + 1e-9), DELTA)
+    for plan in (first, second, first, second):
+        budget.allow(plan)  # two passes are begun
+    budget.allow(first, 4)  # three
+    with pytest.raises(cm.BudgetRefused, match="15 steps of") as refusal:
+        budget.allow(second, 4)
+    assert (refusal.value.would_fit, refusal.value.asked) == (3, 4)
+    budget.allow(second, 3)
+    budget.allow(first, 4)
+    with pytest.raises(cm.BudgetRefused):
+        budget.allow(first)
+
+
+def test_a_second_loop_does_not_go_on_with_a_schedule_or_with_correlated_noise() -> None:
+    """Ten steps with little noise in each of two loops were counted as ten with little and ten with much."""
+    for given in (
+        {"schedule": [(1, 10), (10, 1000)], "sampling": "poisson"},
+        {"steps": 30, "noise_bands": [1, "0.5"], "sampling": "min-sep"},
+    ):
+        first, second = (cm.NoisySGD(batch=10, records=50, noise_multiplier=20, **given) for _ in range(2))
+        budget = Budget(40, DELTA)
+        budget.allow(first, 10)
+        with pytest.raises(cm.BudgetRefused, match="second object of an equal plan"):
+            budget.allow(second)
+        assert budget.allow(first) == 11
+        assert copy.deepcopy(budget).allow(second) == 12  # a loaded budget goes on with the loop that it is given
+
+
+@pytest.mark.parametrize("sampling", list(CORRELATED))
+def test_correlated_noise_is_not_charged_by_the_rule_for_adaptive_choices(sampling: str) -> None:
+    """Every pass was charged as a run of one step."""
+    plan = cm.NoisySGD(batch=10, records=50, epochs=2, noise_multiplier=20, noise_bands=[1, "0.5"], sampling=sampling)
+    for budget in (Budget(40, DELTA, adaptive=True), Budget(40, DELTA, schedule=[(plan.run, 1)])):
+        with pytest.raises(cm.InputError, match="correlated"):
+            budget.allow(plan)
+        assert budget.allow(plan.run) == 1
+
+
+@pytest.mark.parametrize("sampling", BY_PASSES)
+def test_a_plan_of_epochs_fits_into_its_own_epsilon_and_not_one_step_more(sampling: str) -> None:
+    """Step 57 of 2 epochs of 28 steps begins a third pass; it was allowed."""
+    plan = cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier="0.7", sampling=sampling)
+    budget = Budget(plan.epsilon(DELTA) * 1.0005, DELTA)
+    assert budget.most(plan) == plan.total_steps == 56
+    assert [budget.allow(plan) for _ in range(56)][-1] == 56
+    with pytest.raises(cm.BudgetRefused, match="step 57 would exceed"):
+        budget.allow(plan)
+
+
+def test_an_adaptive_budget_goes_through_all_epochs() -> None:
+    """Step 20 asked for -9 passes."""
+    plan = cm.NoisySGD(batch=100, records=199, epochs=10, noise_multiplier=50, sampling="balls-in-bins")
+    budget = Budget(100, DELTA, adaptive=True)
+    for step in range(1, 25):
+        assert budget.allow(plan) == step == charged(budget)
+
+
+def test_a_forked_process_begins_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = cm.NoisySGD(batch=10, records=50, epochs=2, noise_multiplier=50, sampling="balls-in-bins")
+    budget = Budget(100, DELTA, adaptive=True)
+    budget.allow(plan, 2)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    budget.allow(plan)
+    assert charged(budget) == 2

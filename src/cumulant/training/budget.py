@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -23,8 +24,14 @@ class Budget:
     The way is chosen before the first step.
 
     Give the plan of a `NoisySGD` to `allow`, and each call counts one step of it. That is also right where a pass and not a
-    step is accounted for ("balls-in-bins", "shuffled"): all steps of one pass are one release. An expression counts as one
-    release at each call. Where it is about a whole pass, `allow(expression, per="pass")` once in each pass says so.
+    step is accounted for ("balls-in-bins", "shuffled"): all steps of one pass are one release, charged at the first of them.
+    An expression counts as one release at each call. Where it is about a whole pass, `allow(expression, per="pass")` once in
+    each pass says so.
+
+    One object of a plan is one loop. Give the same object before each step of a loop, and a new one to a second loop: it
+    begins passes of its own, even if the plans are equal. A pass has records // batch steps here. A loop that keeps a short
+    last batch, or breaks passes off, calls `allow(plan.after(1), per="pass")` instead. A copy of a budget, a pickle or a forked
+    process begins the next pass, as our samplers do.
 
     By default all steps are equal. How many fit is found once, at the first of them, and is a constant: stopping there is
     not adaptive. A step that differs is refused, because which steps run would then decide which history is composed.
@@ -62,9 +69,21 @@ class Budget:
         self._step: Expression | NoisySGD | None = None
         self._fit = 0
         self._taken = 0
+        self._loops: dict[tuple[int, int], tuple[NoisySGD, int]] = {}
+        """The plan and the steps of each loop, by process and object; the plan is kept so that no other gets its id."""
+        self._passes = 0
+        """The passes that were begun by all loops, also by those that a copy does not know."""
         self._lock = Lock()
         if self._plan is not None:
             self._check_plan(self._plan)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles and copies.
+
+        It knows no loop, so that the next step begins a pass: a sampler that was copied begins one too.
+        """
+        with self._lock:
+            return {**self.__dict__, "_loops": {}}
 
     @property
     def limit(self) -> tuple[float, float]:
@@ -127,6 +146,11 @@ class Budget:
             raise InputError(
                 "this plan has a schedule of its own; open the budget without adaptive=True and schedule=…"
             )
+        if isinstance(step, NoisySGD) and step.noise_bands is not None and (self._rule or self._plan is not None):
+            raise InputError(
+                "the noise of this plan is correlated, so all its steps are one release; call allow(plan.run) once for the "
+                "whole run, or open the budget without adaptive=True and schedule=…"
+            )
         if isinstance(step, NoisySGD) and step.loop.per_step and step.schedule is None:
             step = step.after(1)
         with self._lock:
@@ -170,23 +194,24 @@ class Budget:
     def _compose(self, rule: Accountant, step: Expression | NoisySGD, new: int) -> None:
         """Charge steps by the rule for adaptive choices.
 
-        A plan is charged where a step starts a pass.
+        A plan is charged where a step starts a pass of its own loop, whatever else ran in between.
         """
         if not isinstance(step, NoisySGD):
             rule.compose(step, new)
             return
         if self._step is not None and step != self._step:
             raise BudgetRefused(
-                f"{step} is another plan than {self._step}, and its passes would be counted from the middle of one; "
-                "open a new budget",
+                f"{step} is another plan than {self._step}, and a budget keeps the passes of one plan; open a new budget",
                 requested=str(step),
             )
-        started = step.passes(self.taken + new) - (step.passes(self.taken) if self.taken else 0)
+        started = self._started(step, new)
         if started:
             rule.compose(step.after(1), started)
         self._step = step
+        self._count_loop(step, new)
 
     def _constant(self, step: Expression | NoisySGD, new: int) -> None:
+        """Count equal steps up to the constant that fits."""
         if self._step is None:
             self._step, self._fit = step, self.most(step)
         elif step != self._step:
@@ -195,14 +220,52 @@ class Budget:
                 "before the first step, or adaptive=True",
                 requested=str(step),
             )
-        if self.taken + new > self._fit:
+        left = max(0, self._fit - self.taken)
+        if isinstance(step, NoisySGD):
+            left = self._steps_left(step)
+        if new > left:
             raise BudgetRefused(
-                f"step {max(self.taken, self._fit) + 1} would exceed epsilon = {self._epsilon} at delta = {self._delta}: "
+                f"step {self.taken + left + 1} would exceed epsilon = {self._epsilon} at delta = {self._delta}: "
                 f"{self._fit} steps of {step} fit; stop here, or train with more noise",
                 requested=f"{new} steps of {step}" if isinstance(step, NoisySGD) else str(step * new),
-                would_fit=max(0, self._fit - self.taken),
+                would_fit=left,
                 asked=new,
             )
+        if isinstance(step, NoisySGD):
+            self._count_loop(step, new)
+
+    # ---- loops of a plan
+
+    def _loop_steps(self, plan: NoisySGD) -> int:
+        """Return how many steps this object of a plan took in this process."""
+        return self._loops.get((os.getpid(), id(plan)), (plan, 0))[1]
+
+    def _started(self, plan: NoisySGD, new: int) -> int:
+        """Return how many passes the next steps of a loop begin."""
+        before = self._loop_steps(plan)
+        return plan.passes(before + new) - plan.passes(before)
+
+    def _count_loop(self, plan: NoisySGD, new: int) -> None:
+        """Count steps that a loop is about to take."""
+        self._passes += self._started(plan, new)
+        self._loops[os.getpid(), id(plan)] = plan, self._loop_steps(plan) + new
+
+    def _steps_left(self, plan: NoisySGD) -> int:
+        """Return how many more steps of a loop fit: the rest of its pass, and the passes that are left.
+
+        A schedule or correlated noise has no passes to count: its steps follow each other in one loop.
+        """
+        if plan.schedule is not None or plan.noise_bands is not None:
+            if self._loops and all(known is not plan for known, _ in self._loops.values()):
+                raise BudgetRefused(
+                    f"{plan} is a second object of an equal plan, so a loop of its own; give the same object before each "
+                    "step of one loop, and open a new budget for another",
+                    requested=str(plan),
+                )
+            return max(0, self._fit - self.taken)
+        before, length = self._loop_steps(plan), plan.steps_of_a_pass
+        unused = plan.passes(before) * length - before
+        return unused + max(0, plan.passes(self._fit) - self._passes) * length
 
     def _follow(self, plan: list[tuple[Expression, int]], step: Expression, new: int) -> None:
         before = 0

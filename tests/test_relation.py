@@ -107,6 +107,15 @@ def test_runs_for_special_records_are_told_apart_and_survive(run: cm.Expression)
     assert removed.epsilon("1e-6") == run.epsilon("1e-6")
 
 
+def test_poisson_samples_beside_replaced_records_get_a_spelling() -> None:
+    clipped = cm.Gaussian(noise_multiplier=1, relation="replace-one") @ cm.ShuffledBatches()
+    sampled = cm.Gaussian(noise_multiplier=1, relation="add-remove") @ cm.Poisson(rate="1%")
+    with pytest.raises(cm.RelationError, match=r"@ Poisson\(rate=…, relation='replace-one'\)$"):
+        sampled + clipped
+    noise = cm.Gaussian(noise_multiplier=1, relation="replace-one")
+    assert (noise @ cm.Poisson(rate="1%", relation="replace-one") + clipped).relation is cm.Relation.REPLACE_ONE
+
+
 def test_a_mean_keeps_its_special_record() -> None:
     """It counts among the records and adds nothing: the mean moves by C / n."""
     mean = cm.Gaussian.from_clipping(norm=1, noise="0.02", relation=SPECIAL, averaged_over=100)

@@ -237,6 +237,15 @@ def _times(factor: int) -> str:
     return "" if factor == 1 else str(factor)
 
 
+def _as_replaced(*parts: Stated) -> str:
+    """Return how Poisson samples are stated under replace-one, if they meet it; else nothing."""
+    named = {relation: str(part) for relation, part in parts}
+    if Relation.REPLACE_ONE not in named or "Poisson(" not in named.get(Relation.ADD_REMOVE, ""):
+        return ""
+    noise, drawn = "Gaussian(noise_multiplier=…, relation='replace-one')", "Poisson(rate=…, relation='replace-one')"
+    return f": for Poisson samples, {noise} @ {drawn}"
+
+
 def agreed(relations: Iterable[Stated], stated: Stated = UNSTATED) -> Stated:
     """Return the one relation all parts are stated for, with a part of it; RelationError when there are two.
 
@@ -248,7 +257,7 @@ def agreed(relations: Iterable[Stated], stated: Stated = UNSTATED) -> Stated:
         if stated[0] not in (Relation.ANY, relation):
             raise RelationError(
                 f"{stated[1]} is stated for {stated[0]} neighbours and {part} for {relation} neighbours; "
-                "a run has one relation, so restate one of them"
+                f"a run has one relation, so restate one of them{_as_replaced(stated, (relation, part))}"
             )
         stated = (relation, part)
     return stated

@@ -316,6 +316,37 @@ def test_numbers_for_different_neighbours_stand_apart(
     assert out.count("(compare only these rows)") == 2
 
 
+CIFAR = ("dpsgd", "--batch", "512", "--records", "45000", "--noise-multiplier", "0.9", "--delta", "1e-5")
+
+
+def test_a_loader_in_any_order_gets_plain_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two epochs need 8.88 even in a secret order; 176 steps may be three passes of 87."""
+    monkeypatch.setenv("COLUMNS", "120")
+    _, out, _ = asked(capsys, *CIFAR, "--epochs", "2", "--sampling", "any-order")
+    assert "proved; at least 8.88, even if the order was secret" in out
+    assert "passes" not in out
+    assert "if Opacus' make_private got this loader, it replaced it: your run is Poisson (--rate opacus)" in out
+    _, out, _ = asked(capsys, *CIFAR, "--steps", "176", "--sampling", "any-order")
+    said = "176 steps count as 3 passes, as the last batch may be dropped; if all batches ran, say --epochs 2"
+    assert said in " ".join(out.split())
+    assert "no lower end is known" in out  # the last pass may have been broken off
+    _, out, _ = asked(capsys, *CIFAR, "--epochs", "40")
+    assert "any-order      ε = 157.9, no useful guarantee: DataLoader(shuffle=True)" in out
+    assert len(out.splitlines()) <= 12
+
+
+def test_poisson_samples_with_one_record_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside replace-one rows the add-remove number of Poisson samples cannot be compared."""
+    _, out, _ = asked(capsys, *CIFAR, "--epochs", "40", "--sampling", "poisson", "--explain")
+    run = cm.Gaussian(noise_multiplier="0.9", relation="replace-one") @ cm.Poisson(
+        rate="512/45000", relation="replace-one"
+    )
+    replaced = rounded_up((run * 3516).epsilon(delta="1e-5"))
+    assert f"the same samples have epsilon {replaced} if one record is replaced by another" in out
+
+
 def test_the_noise_of_different_neighbours_stands_apart(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = asked(capsys, *BANDED[:-4], "--epsilon", "2", "--delta", "1e-6", "--noise-bands", "1,0.5")
     said = " ".join(out.split())

@@ -120,13 +120,25 @@ def test_what_each_epoch_has_spent() -> None:
     sgd = cm.NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
     rows = sgd.per_epoch(1e-5)
     assert [row["step"] for row in rows] == [29, 57, 85]
-    assert all(list(row) == ["step", "epsilon", "epsilon_lower", "delta", "relation"] for row in rows)
+    assert all(list(row) == ["epoch", "step", "epsilon", "epsilon_lower", "delta", "relation"] for row in rows)
     alone = [sgd.after(k).epsilon(1e-5) for k in (29, 57, 85)]
     assert [row["epsilon"] for row in rows] == pytest.approx(alone, rel=1e-6)
     assert rows[-1]["epsilon"] == sgd.epsilon(1e-5)
     divergences = sgd.per_epoch(1e-5, method="rdp")
     assert divergences[-1]["epsilon"] == sgd.epsilon(1e-5, method="rdp") > rows[-1]["epsilon"]
     assert rows[0]["relation"] == "replace-one"
+
+
+@pytest.mark.parametrize("sampling", ["shuffled", "any-order", "balls-in-bins"])
+def test_epoch_k_of_a_plan_is_the_plan_of_k_epochs(sampling: str) -> None:
+    """Epoch 1 was counted as two passes where a loader may drop its last batch, and the last two epochs were equal."""
+    sgd = cm.NoisySGD(batch=512, records=45000, epochs=4, noise_multiplier="0.9", sampling=sampling)
+    rows = sgd.per_epoch("1e-5")
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4]
+    alone = [replace(sgd, epochs=k).epsilon("1e-5") for k in (1, 2, 3, 4)]
+    assert [row["epsilon"] for row in rows] == pytest.approx(alone, rel=1e-6)
+    by_steps = replace(sgd, epochs=None, steps=88).per_epoch("1e-5")
+    assert by_steps[-1]["epsilon"] >= alone[1] * (1 - 1e-6)  # 88 steps may have started a second pass
 
 
 @pytest.mark.parametrize("sampling", list(SAMPLINGS))

@@ -27,6 +27,9 @@ LONGEST_RUN = 320
 
 ONE_PERCENT = Exact("0.01")
 
+NO_LOWER_END = "no lower end is known"
+"""The verdict on a run whose bound may be far above the truth."""
+
 QUIET_DIGITS = 10
 """Significant digits of a number that stands alone: a script may want more than a reader (convention)."""
 
@@ -56,7 +59,7 @@ def verdict_of(found: Guarantee) -> str:
     elif found.lower:
         said += f"; no accountant can report less than {rounded_down(found.lower)}"
     elif found.proof.run.surrogate:
-        said += "; no lower end is known"
+        said += f"; {NO_LOWER_END}"
     return said
 
 

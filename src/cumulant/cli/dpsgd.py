@@ -6,6 +6,7 @@ import json
 import math
 import textwrap
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 ANY_ORDER = "any-order"
 """The way to form batches of DataLoader(shuffle=True)."""
 
+LOADER = "DataLoader(shuffle=True)"
+"""The usual loader of torch, which promises no secret order."""
+
 SAMPLING_NAMES = ("fixed-size", "poisson", "balls-in-bins", "shuffled", ANY_ORDER)
 """Names of cumulant.training.sgd.SAMPLINGS for --help, written out: training loads numpy, which --help does without."""
 
@@ -54,6 +58,9 @@ MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
 
 FIXED = "all parameters were fixed in advance"
 """What to check about every loop."""
+
+REPLACED_LOADER = "if Opacus' make_private got this loader, it replaced it: your run is Poisson (--rate opacus)"
+"""What to know about DataLoader(shuffle=True) beside Opacus."""
 
 ACCOUNTED = "the history says what was accounted; with poisson_sampling=False, something else ran"
 """What to know about every history of Opacus."""
@@ -233,6 +240,7 @@ def dpsgd(
         loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
         claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
         careful = [*large_delta(asked, records, "records"), *_about_opacus(loops, rate)]
+        careful += [*_counted_passes(loops[0]), *_replaced_loader(loops[0])] if sampling else []
         checked = [loops[0].loop.checked, FIXED]
         return print_claim(loops, claim, claimed, asked, described, as_json, quiet, careful, checked=checked)
     rows = []
@@ -251,7 +259,9 @@ def dpsgd(
         return _code(rows)
     careful = large_delta(asked, records, "records")
     if sampling:
-        print_card(_run_card(*rows[0], epsilon, careful))
+        print_card(
+            _run_card(*rows[0], epsilon, [*careful, *_counted_passes(rows[0][0]), *_replaced_loader(rows[0][0])])
+        )
     else:
         print_card(
             _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_steps(plan))])
@@ -345,6 +355,37 @@ def _opacus_steps(plan: NoisySGD) -> list[str]:
     return [f"if Opacus drew {length:,} per epoch, {steps:,} steps: add --rate {OPACUS_RATE}"]
 
 
+def _counted_passes(sgd: NoisySGD) -> list[str]:
+    """Return why steps count as more passes than a loader that keeps its last batch starts; else nothing."""
+    from cumulant.training.opacus_history import loader_length
+
+    if sgd.steps is None or sgd.loop.per_step or sgd.noise_bands is not None:
+        return []
+    counted, kept = sgd.passes(sgd.steps), -(-sgd.steps // loader_length(sgd.batch, sgd.records))
+    if counted <= kept:
+        return []
+    why = f"{sgd.steps:,} steps count as {counted:,} passes, as the last batch may be dropped"
+    return [f"{why}; if all batches ran, say --epochs {kept}"]
+
+
+def _replaced_loader(sgd: NoisySGD) -> list[str]:
+    """Return that Opacus may have replaced the loader, if the way to form batches is that of a loader."""
+    return [REPLACED_LOADER] if sgd.sampling == ANY_ORDER else []
+
+
+def _secret_order(sgd: NoisySGD, found: Guarantee) -> str:
+    """Return the lower end of the secret order that this way includes, in words; empty if none is known.
+
+    A guarantee for every order holds for a random one, so what a secret order needs every order needs.
+    """
+    from cumulant.accounting.numbers import rounded_down
+
+    if not sgd.loop.no_better_than:
+        return ""
+    least = replace(sgd, sampling=sgd.loop.no_better_than).guarantee(delta=found.delta).lower
+    return f"at least {rounded_down(least)}, even if the order was secret" if least else ""
+
+
 def _noise_words(sgd: NoisySGD) -> str:
     """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing."""
     if sgd.noise_bands is None:
@@ -361,6 +402,9 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None, careful: lis
     from cumulant.cli import answer
 
     card = answer.answer_card(found)
+    least = _secret_order(sgd, found)
+    if least:
+        card.verdict = card.verdict.replace(answer.NO_LOWER_END, least)
     if epsilon is not None:
         card.headline = (
             f"noise multiplier = {sgd.noise_multiplier}   meets ε ≤ {epsilon} at δ = {found.proof.question.value}"
@@ -382,13 +426,22 @@ def _rows_card(
 
     A warning takes the place of further options, so that twelve lines suffice; --help has them.
     """
-    lines = [LoopRow.read(sgd, found, sgd.loop.brief, epsilon) for sgd, found in rows]
+    lines = [LoopRow.read(sgd, found, _formed(sgd, found, epsilon), epsilon) for sgd, found in rows]
     card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
     card.add("Loop", _describe(rows[0][0], noise))
     card.add("Noise", _noise_words(rows[0][0]))
     card.add("Careful", careful)
     card.add("More", "" if careful else MORE)
     return card
+
+
+def _formed(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> str:
+    """Return how batches are formed, behind the words that a loader in any order gets if nobody is protected."""
+    from cumulant.accounting.text import limits_attackers
+
+    if epsilon is None and sgd.sampling == ANY_ORDER and not limits_attackers(sgd.run.membership("0.01")):
+        return f"no useful guarantee: {LOADER}"
+    return sgd.loop.brief
 
 
 def _known_order(sgd: NoisySGD, found: Guarantee) -> str:
@@ -427,6 +480,11 @@ def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]], rate: str | None)
     for sgd, found in rows:
         if sgd.sampling == "shuffled":
             typer.echo(f"\nshuffled: {_gain(sgd, found)}")
+        if sgd.sampling == "poisson" and sgd.noise_bands is None:
+            typer.echo(f"\npoisson: {_replaced(sgd, found)}")
+        least = _secret_order(sgd, found)
+        if least:
+            typer.echo(f"\n{sgd.sampling}: {least}.")
     typer.echo("\nWhat each assumes of the loop:")
     for sgd, _ in rows:
         typer.echo(textwrap.fill(f"{sgd.sampling}: {_assumes(sgd, rate)}.", width, subsequent_indent="  "))
@@ -437,7 +495,7 @@ def _print_epochs(sgd: NoisySGD, delta: Exact) -> None:
 
     typer.echo(f"\n{sgd.sampling}, after each epoch (rounded up):")
     for spent in sgd.per_epoch(delta):
-        typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
+        typer.echo(f"  epoch {spent['epoch']:>5,}  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
 
 
 def _answer_history(run: Expression, delta: Exact, explain: bool, as_json: bool, quiet: bool) -> int:
@@ -510,6 +568,20 @@ def _gain(sgd: NoisySGD, found: Guarantee) -> str:
     if found.epsilon < plain:
         return f"the secret permutation lowers epsilon from {rounded_up(plain)} to {rounded_up(found.epsilon)}."
     return f"the permutation gains nothing here; epsilon {rounded_up(plain)} is that of one release per epoch."
+
+
+def _replaced(sgd: NoisySGD, found: Guarantee) -> str:
+    """Say what the same Poisson samples cost if a record is replaced: the number beside replace-one rows."""
+    from cumulant.accounting.numbers import rounded_up
+    from cumulant.domains import spelling
+    from cumulant.mechanisms.gaussian import Gaussian
+    from cumulant.relation import Relation
+    from cumulant.sampling.poisson import Poisson
+
+    noisy_sum = Gaussian.from_clipping(norm=1, noise=str(sgd.noise_multiplier), relation=Relation.REPLACE_ONE)
+    drawn = Poisson(rate=spelling(Fraction(sgd.batch, sgd.records)), relation="replace-one")
+    epsilon = (noisy_sum @ drawn * sgd.total_steps).epsilon(delta=found.delta)
+    return f"the same samples have epsilon {rounded_up(epsilon)} if one record is replaced by another (replace-one)."
 
 
 def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:

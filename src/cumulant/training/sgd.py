@@ -527,14 +527,15 @@ class NoisySGD:
     def per_epoch(self, delta: Number, *, method: Method = "best") -> list[dict[str, Any]]:
         """Return the spent epsilon after each epoch, as plain dicts.
 
-        They have step, epsilon, epsilon_lower, delta and relation.
+        They have epoch, step, epsilon, epsilon_lower, delta and relation.
 
-        The last epsilon is that of the whole run. All epochs share what they have in common, so lower ends are left out.
+        Epoch k of a loop that is accounted by passes counts k passes, in as many steps as their full batches. The last
+        epsilon is that of the whole run. All epochs share what they have in common, so lower ends are left out.
 
         >>> sgd = NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=4)
         >>> first, last = sgd.per_epoch(delta=1e-5)
         >>> first
-        {'step': 29, 'epsilon': 0.438..., 'epsilon_lower': None, 'delta': 1e-05, 'relation': 'replace-one'}
+        {'epoch': 1, 'step': 29, 'epsilon': 0.438..., 'epsilon_lower': None, 'delta': 1e-05, 'relation': 'replace-one'}
         >>> last["epsilon"] == sgd.epsilon(delta=1e-5)
         True
         """
@@ -542,10 +543,12 @@ class NoisySGD:
         counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
         ends = list(dict.fromkeys(min(count, last) for count in counts))
         if self.schedule is not None or self.noise_bands is not None:
-            return [self.spent(end, delta=delta, method=method) for end in ends]
-        over = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta=delta, method=method)
+            return [{"epoch": k, **self.spent(end, delta=delta, method=method)} for k, end in enumerate(ends, start=1)]
+        releases = [self._releases(end) for end in ends]
+        over = self.loop.release(self).epsilon_over(releases, delta=delta, method=method)
         found = [*(float(epsilon) for epsilon in over[:-1]), self.epsilon(delta, method=method)]
-        return [self._log_row(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
+        rows = [self._log_row(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
+        return [{"epoch": k, **row} for k, row in enumerate(rows, start=1)]
 
     def spent(self, steps: int, *, delta: Number, method: Method = "rdp") -> dict[str, Any]:
         """Return the spent epsilon after so many steps, as a plain dict to log."""

@@ -79,6 +79,16 @@ def test_latex(found: Statement) -> None:
     assert float(number[1]) >= found["guarantees"][0]["epsilon"]
 
 
+def test_a_mu_that_fits_badly_is_not_reported() -> None:
+    """Laplace noise has a fit of 0.028, above the 0.01 below which mu is reported; Gaussian noise fits."""
+    bad, good = (statement(run, ["1e-5"], SETTING) for run in (cm.Laplace(scale=2), cm.Gaussian(sigma=4)))
+    assert "Gaussian privacy" not in bad.latex()
+    for text in (bad.markdown(), bad.text()):
+        assert "not below 0.01: rely on epsilon)" in text
+    assert "Gaussian privacy with" in good.latex()
+    assert "rely on epsilon" not in good.markdown()
+
+
 def test_a_model_card_is_markdown_with_yaml_of_which_every_value_is_json(found: Statement) -> None:
     card = found.card(model="digits", task="image-classification", dataset="digits")
     _, top, body = card.split("---\n", 2)

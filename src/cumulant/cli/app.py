@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from difflib import get_close_matches
 from functools import cache, wraps
 from importlib import import_module
@@ -46,7 +46,10 @@ def add_quiet(command: Callable[..., Any] | None) -> Callable[..., Any]:
 
     @wraps(command)
     def quiet_command(*, quiet: bool = False, **given: Any) -> Any:
-        with redirect_stdout(StringIO()) if quiet else nullcontext():
+        with (
+            redirect_stdout(StringIO()) if quiet else nullcontext(),
+            redirect_stderr(StringIO()) if quiet else nullcontext(),
+        ):
             return command(**given)
 
     quiet_command.__dict__.pop("__wrapped__")

@@ -144,7 +144,7 @@ def test_an_audit_does_not_write_its_numbers_onto_its_scores(tmp_path: Path) -> 
 
 
 def test_an_archive_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cumulant.archives.picture", full)

@@ -125,6 +125,7 @@ def true_positive_rate(
     >>> true_positive_rate(cm.Gaussian(sigma=1).record(), 0.01)  # Phi(Phi^-1(0.01) + 1) = 0.09236
     0.0924
     """
+    check_names(method=method)
     asked, scalar = checked("fpr", fpr, PROBABILITY)
     found = run.answer(("true positive rates", method, tuple(asked)), partial(_bounds, run, asked, method))
     return float(found[0]) if scalar else found.copy()

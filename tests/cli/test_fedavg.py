@@ -120,7 +120,7 @@ def test_a_claim_about_clients_is_judged_for_every_way_to_sample_them(capsys: py
     assert (found["verdict"], [row["verdict"] for row in found["rows"]]) == ("depends", ["holds", "false"])
     assert answer(plan) == 4
     said = " ".join(capsys.readouterr().out.split())
-    assert "? depends on how groups of clients were formed: false for 1, holds for 1 " in said
+    assert "? depends on groups of clients and neighbours: false for 1, holds for 1 " in said
     assert "Protects one client added or removed poisson holds" in said
     assert "Protects one client replaced by another fixed-size false" in said
     assert "Loop 100 of 10,000 clients" in said

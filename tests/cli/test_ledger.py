@@ -144,6 +144,8 @@ def test_a_printed_receipt_is_a_receipt(shell: Shell) -> None:
     assert "is cut short; give all 20 digits" in shell("verify", "a", "--receipts", "short", code=2)
     Path("other").write_text("hello\n", encoding="utf-8")
     assert "is not a receipt" in shell("verify", "a", "--receipts", "other", code=2)
+    Path("empty").write_text("\n")
+    assert "empty has no receipt" in shell("verify", "a", "--receipts", "empty", code=2)
 
 
 def test_what_a_sound_ledger_does_not_show_is_said(shell: Shell) -> None:
@@ -216,9 +218,7 @@ def test_a_gaussian_account_says_what_is_used(shell: Shell) -> None:
     assert shell("status", "a", table).startswith("17 more like this fit into 'a', if nobody else spends.\n")
     assert "15 % of the squared shifts that it allows" in shell("status", "a")
     shell("hold", "a", f"{table} * 5")
-    assert "15 % of the budget is used (40 % with what is held). Nothing" in shell(
-        "spend", "a", f"{table} * 18", code=3
-    )
+    assert "40 % of the budget is used, of which 25 % is held. Nothing" in shell("spend", "a", f"{table} * 18", code=3)
     assert "40 %, of which 25 % is held, of the squared shifts" in shell("status", "a")
     assert shell.json("status", "a")["spent"] == 1  # no smaller epsilon is proved
     assert "a: 40 % of the budget is used" in Ledger(shell.url).account("a").status()._repr_html_()

@@ -140,7 +140,7 @@ def test_verdicts_and_exit_codes(shell: Shell) -> None:
     code, out, _ = shell("--claim", "0.4")
     assert code == 4  # rows differ: nobody knows yet whether the claim is false
     said = " ".join(out.split())
-    headline = "Claim: ε = 0.4 at δ = 1e-5 ? depends on how batches were formed: false for 1, open for 2, holds for 2 "
+    headline = "Claim: ε = 0.4 at δ = 1e-5 ? depends on batches and neighbours: false for 1, open for 2, holds for 2 "
     assert said.startswith(headline)
     assert said.index("Protects one record added or removed (compare only these rows) poisson holds") < said.index(
         "Protects one record replaced by another (compare only these rows) fixed-size false"
@@ -179,7 +179,7 @@ def test_a_claim_is_false_or_holds_where_all_rows_agree(
     for claim, code, verdict, shown in (
         ("0.01", 1, "false", "✘ false for all 5 ways to form batches"),
         ("9", 0, "holds", "✔ holds for all 5 ways to form batches"),
-        ("0.5", 4, "depends", "? depends on how batches were formed: "),
+        ("0.5", 4, "depends", "? depends on batches and neighbours: "),
     ):
         assert answer(["dpsgd", *SMALL, "--claim", claim]) == code
         said = " ".join(capsys.readouterr().out.split())

@@ -43,7 +43,7 @@ GLOSSARY = {
     "answers.",
     "group": "Several records that change together. Group and User say what holds for them.",
     "guarantee": "An (epsilon, delta) with its lower end, rigour, route and assumptions.",
-    "histogram": "Counts of people in disjoint cells. With the same noise in every cell it is one release, however many cells.",
+    "histogram": "Noisy counts of disjoint cells: one release. A replaced person changes two of them: squared_sensitivity=2.",
     "hold": "Budget that a ledger sets aside for a job before it starts. It is settled or released later.",
     "holds": "Verdict on a claim: no larger epsilon is needed, and that is proved or bounded.",
     "individual filter": "A budget for every record, charged for what it may move. One epsilon holds for everybody.",

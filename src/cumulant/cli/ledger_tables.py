@@ -71,6 +71,8 @@ def receipts(place: Path, read: Callable[[str], Receipt]) -> list[Receipt]:
         lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{place} cannot be read: {reason(error)}") from error
+    if not lines:
+        raise InputError(f"{place} has no receipt; give a file or folder with receipts as `spend` printed them")
     return [read(line.strip()) for line in lines]
 
 

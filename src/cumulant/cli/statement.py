@@ -235,9 +235,9 @@ def claim_card(
 
     verdicts = [each["verdict"] for each in found]
     card = Card(f"Claim: ε = {claimed}   at δ = {delta}")
-    card.verdict = f"{verdicts[0]} for {found[0]['sampling']}" if len(found) == 1 else _counted(verdicts, drawn)
-    card.tone = _TONES.get(verdict_of_rows(verdicts), "open")
     groups = group_by_relation(found, lambda each: Relation.read(each["relation"]))
+    card.verdict = _one_verdict(found[0], drawn) if len(found) == 1 else _counted(verdicts, drawn, len(groups) > 1)
+    card.tone = _TONES.get(verdict_of_rows(verdicts), "open")
     for relation, group in groups.items():
         card.add("Protects", protected_group(relation, drawn.who, len(groups) > 1 and len(group) > 1))
         for each in group:
@@ -278,17 +278,31 @@ def _row_words(row: Mapping[str, Any], found: str) -> str:
     return ": ".join(filter(None, (verdict, "; ".join(said))))
 
 
-def _counted(verdicts: list[str], drawn: Drawn = BATCHES) -> str:
+def _one_verdict(row: Mapping[str, Any], drawn: Drawn) -> str:
+    """Return the verdict of the only row; a false one says for which neighbours, as others may be meant."""
+    from cumulant.relation import Relation
+
+    change = Relation.read(row["relation"]).change
+    neighbours = f", if one {drawn.who} is {change}" if row["verdict"] == "false" and change else ""
+    return f"{row['verdict']} for {row['sampling']}{neighbours}"
+
+
+def _counted(verdicts: list[str], drawn: Drawn = BATCHES, neighbours: bool = False) -> str:
     """Return how many ways to form batches have each verdict, the worst first.
+
+    `neighbours` says that the rows are about different ones, so that they are a cause too.
 
     >>> _counted(["holds", "false", "holds"]), _counted(["open", "open"])
     ('depends on how batches were formed: false for 1, holds for 2', 'open for both ways to form batches')
+    >>> _counted(["holds", "false"], neighbours=True)
+    'depends on batches and neighbours: false for 1, holds for 1'
     """
     counts = {word: verdicts.count(word) for word in _WORST_FIRST if word in verdicts}
     if len(counts) == 1:
         ways = "both" if len(verdicts) == 2 else f"all {len(verdicts)}"
         return f"{verdicts[0]} for {ways} ways to form {drawn.what}"
-    return f"depends on how {drawn.what} were formed: " + ", ".join(f"{word} for {n}" for word, n in counts.items())
+    cause = f"{drawn.what} and neighbours" if neighbours else f"how {drawn.what} were formed"
+    return f"depends on {cause}: " + ", ".join(f"{word} for {n}" for word, n in counts.items())
 
 
 def _torch_loader(verdicts: dict[str, str]) -> str:

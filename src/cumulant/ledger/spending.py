@@ -137,8 +137,11 @@ def _spent_words(mode: str, rule: Filter, state: State) -> str:
     if mode == "adaptive":
         spent, held = rounded_up(rule.odometer(state.spent)), rounded_up(rule.odometer(state.total))
         return f"epsilon {spent} is spent" + ("" if held == spent else f", {held} with what is held")
-    charged, used = percent_used(rule.used(state.spent)), percent_used(rule.used(state.total))
-    return f"{charged} of the budget is used" + ("" if used == charged else f" ({used} with what is held)")
+    used = rule.used(state.total)
+    held = used - rule.used(state.spent)
+    return f"{percent_used(used)} of the budget is used" + (
+        "" if held <= 0 else f", of which {percent_used(held)} is held"
+    )
 
 
 def _left_of_plan(rule: Plan, total: Amounts, charge: Amounts) -> str:

@@ -135,8 +135,8 @@ def _spent_words(mode: str, rule: Filter, state: State) -> str:
     Only an adaptive account has an epsilon so far; the others say which part of the budget is used.
     """
     if mode == "adaptive":
-        spent, held = rounded_up(rule.odometer(state.spent)), rounded_up(rule.odometer(state.total))
-        return f"epsilon {spent} is spent" + ("" if held == spent else f", {held} with what is held")
+        spent, together = rounded_up(rule.odometer(state.spent)), rounded_up(rule.odometer(state.total))
+        return f"epsilon {spent} is spent" + ("" if together == spent else f", {together} with what is held")
     used = rule.used(state.total)
     held = used - rule.used(state.spent)
     return f"{percent_used(used)} of the budget is used" + (

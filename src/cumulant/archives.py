@@ -41,7 +41,7 @@ CLAIM = "claim.json"
 """The verdict about a claim; only where one was given."""
 
 UNIT = "unit.json"
-"""What one record is, in the words of whoever wrote the archive; only where it was said."""
+"""The file with the name of one record; an archive has it if its writer gave a name."""
 
 STATEMENT = "statement.txt"
 """The guarantee in words, for a reader without the package."""
@@ -84,7 +84,7 @@ class Verified:
     claim: Check | None = None
     """The claim that the archive judges, judged again; None if it has none."""
     unit: str = ""
-    """What one record is; empty if nobody said."""
+    """The name of one record, such as "client"; empty if nobody gave one."""
     mismatched: tuple[str, ...] = ()
     """Those of the changed files that are as they were written, and that do not say what the guarantee leads to."""
 

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -73,14 +74,21 @@ def main() -> None:
     if chosen.json:
         print(json.dumps({"python": platform.python_version(), "versions": versions, "results": results}, indent=2))
     if chosen.page:
-        Path(chosen.page).write_text(page(results, versions, chosen), encoding="utf-8")
+        file = Path(chosen.page)
+        kept = APART.search(file.read_text(encoding="utf-8")) if file.exists() else None
+        file.write_text(page(results, versions, chosen, kept[0] if kept else ""), encoding="utf-8")
 
 
 ACCURACY = ("draws", "mechanisms")
 """Cases whose facts are ratios of epsilons or deltas, not of times."""
 
+APART = re.compile("<!-- peers with environments of their own -->.*?<!-- end -->\n", re.DOTALL)
+"""The part of the page that stays: these peers do not install beside the others, so they are asked by scripts of their own."""
 
-def page(results: Sequence[Mapping[str, Any]], versions: Mapping[str, str], chosen: argparse.Namespace) -> str:
+
+def page(
+    results: Sequence[Mapping[str, Any]], versions: Mapping[str, str], chosen: argparse.Namespace, apart: str
+) -> str:
     """Return the results as a page of the documentation: time, accuracy, internal targets, and what was left out."""
     today = datetime.now(UTC).date()
     command = " ".join(["python benchmarks/compare.py", *(["--quick"] if chosen.quick else []), *chosen.cases])
@@ -132,6 +140,7 @@ The ratio is the time of the fastest other library over ours. Above 1, this libr
 
 {times}
 
+{apart}
 ## Accuracy
 
 The ratio is our epsilon or delta over the smallest of the others. Below 1, ours is tighter, and it is proved.

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import cumulant as cm
+from cumulant.numerics import search
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.search import invert_falling, least, locate_minimum
 
@@ -95,3 +97,13 @@ def test_the_minimum_at_a_kink_is_found_to_1e_8() -> None:
             return np.where(x < kink, 5 + 2 * (kink - x), 5 + (x - kink) / 3)[None, :]
 
         assert 5 <= least(bent, False).value[0] <= 5 * (1 + 1e-8)
+
+
+def test_a_minimum_beside_a_wall_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vertices of parabolas crept towards a kink for 9,006 rounds; at a delta of 0.9 an epsilon took 100 s."""
+    rounds: list[int] = []
+    divide = search._divide
+    monkeypatch.setattr(search, "_divide", lambda *asked: rounds.append(1) or divide(*asked))
+    run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+    assert run.epsilon("0.3", method="rdp", conversion="classic") == pytest.approx(0.0035062039603578165, rel=1e-12)
+    assert 0 < len(rounds) < 100

@@ -126,7 +126,10 @@ def least(
         paid = before - least_value > SETTINGS.still * np.abs(before)
         row = np.arange(len(values))
         rise = np.fmax(values[row, best - 1], values[row, best + 1]) - least_value
-        active &= ~settled | paid | (rise > SETTINGS.steep * np.abs(least_value)) & np.isfinite(rise)
+        steep = (rise > SETTINGS.steep * np.abs(least_value)) & np.isfinite(rise)
+        # beside a wall a neighbour stays high: vertices would creep towards it for thousands of rounds
+        wide = np.fmax(nodes[best + 1] - nodes[best], nodes[best] - nodes[best - 1]) > SETTINGS.narrow * nodes[best]
+        active &= ~settled | (paid | steep) & wide
     best = np.argmin(values, axis=1)
     return Minima(nodes[best], values[np.arange(len(values)), best])
 

@@ -136,6 +136,7 @@ def test_balls_in_bins_are_accounted_by_passes() -> None:
     assert engine.accountant.run() == one * 2
     assert engine.get_epsilon(DELTA) == (one * 2).epsilon(DELTA)
     assert optimizer.expected_batch_size == 16
+    assert "an epoch has the steps of BallsInBinsSampler" in engine.accountant.assumes
     sampler = loader.batch_sampler.sampler
     assert sorted(record for number in range(20) for record in sampler.draw(number)) == list(range(320))
 

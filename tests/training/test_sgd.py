@@ -161,6 +161,17 @@ def test_a_loop_of_whole_passes_has_both_ends_and_a_broken_one_only_the_upper() 
     assert cm.NoisySGD(64, 1797, 4, 1, sampling="shuffled").unamplified().epsilon(1e-5) > 1.99
 
 
+def test_balls_in_bins_state_the_steps_that_their_lower_end_is_for() -> None:
+    """The statement said "at least" so many steps; with one more the lower end does not hold."""
+    plan = cm.NoisySGD(batch=64, records=1797, epochs=1, noise_multiplier="0.8", sampling="balls-in-bins")
+    lower = plan.guarantee(delta=1e-5).lower
+    longer = plan.noisy_sum @ cm.RandomAllocation(steps=29)
+    assert lower is not None
+    assert lower > longer.epsilon(1e-5)
+    assert plan.run == plan.noisy_sum @ cm.RandomAllocation(steps=28)
+    assert "an epoch has records // batch steps" in plan.loop.assumes
+
+
 @pytest.mark.parametrize("sampling", ["shuffled", "balls-in-bins"])
 def test_a_broken_pass_refutes_no_claim(sampling: str) -> None:
     """A pass that was broken off counts in full from above, but it may have seen less of the record."""

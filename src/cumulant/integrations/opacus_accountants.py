@@ -229,7 +229,7 @@ class BallsInBinsAccountant(SecretSizesAccountant):
     """
 
     name = "cumulant-balls-in-bins"
-    assumes = SAMPLINGS["balls-in-bins"].assumes
+    assumes = SAMPLINGS["balls-in-bins"].assumes.replace("records // batch steps", "the steps of BallsInBinsSampler")
     arguments = "bins=…"
 
     def noisy(self, noise: float, rate: float | str) -> Expression:

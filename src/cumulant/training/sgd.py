@@ -120,7 +120,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
         "balls-in-bins": Loop(
             Relation.ADD_REMOVE,
             "in every epoch each record goes into one step, chosen uniformly, for it alone and in secret, so that batches have "
-            "random sizes; an epoch has at least records // batch steps, empty ones run too, and the sum is divided by a "
+            "random sizes; an epoch has records // batch steps, empty ones run too, and the sum is divided by a "
             "constant; an epoch that was started counts as a whole one (a permutation cut into batches is not this)",
             False,
             _balls_in_bins,

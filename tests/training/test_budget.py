@@ -127,7 +127,7 @@ def test_a_plan_counts_its_passes_itself() -> None:
     plan = cm.NoisySGD(batch=10, records=200, steps=200, noise_multiplier=4, sampling="shuffled")
     with pytest.raises(cm.InputError, match="counts its passes itself"):
         Budget(40, DELTA).allow(plan, per="pass")
-    with pytest.raises(cm.InputError, match="must be 'step' or 'pass'"):
+    with pytest.raises(cm.InputError, match="must be 'step', 'pass' or 'run'"):
         Budget(40, DELTA).allow(STEP, per="epoch")
     assert Budget(40, DELTA, schedule=[(plan.after(1), 2)]).allow(plan.after(1), per="pass") == 1
 
@@ -238,7 +238,23 @@ def test_correlated_noise_is_not_charged_by_the_rule_for_adaptive_choices(sampli
     for budget in (Budget(40, DELTA, adaptive=True), Budget(40, DELTA, schedule=[(plan.run, 1)])):
         with pytest.raises(cm.InputError, match="correlated"):
             budget.allow(plan)
-        assert budget.allow(plan.run) == 1
+        assert budget.allow(plan.run, per="run") == 1
+
+
+@pytest.mark.parametrize("sampling", list(CORRELATED))
+def test_a_step_of_correlated_noise_is_not_a_run_of_one_step(sampling: str) -> None:
+    """Ten steps in a fixed order need epsilon 2.95; as ten runs of one step they were allowed by 0.57."""
+    plan = cm.NoisySGD(batch=10, records=50, epochs=2, noise_multiplier=20, noise_bands=[1, 10], sampling=sampling)
+    assert plan.epsilon(DELTA) > 2 * (plan.after(1) * 10).epsilon(DELTA)
+    for step in (plan.after(1), plan.after(4), plan.after(1) @ cm.Group(size=2)):
+        for per in ("step", "pass"):
+            budget = Budget(40, DELTA)
+            with pytest.raises(cm.InputError, match=f"a whole run whose steps share noise, not a {per}"):
+                budget.allow(step, per=per)
+            assert budget.taken == 0
+    assert Budget(plan.epsilon(DELTA) * 1.0005, DELTA).allow(plan.run, per="run") == 1
+    with pytest.raises(cm.InputError, match="counts its passes itself"):
+        Budget(40, DELTA).allow(plan, per="run")
 
 
 @pytest.mark.parametrize("sampling", BY_PASSES)

@@ -196,6 +196,10 @@ class MatrixMechanism(Mechanism):
         bands = None if self.bands is None else _trimmed(self.bands, int(self.steps or 1))
         return bands, self.steps, self.blt, self.matrix, self.sigma, self.noise_multiplier, self.relation
 
+    @property
+    def spans_run(self) -> bool:
+        return True
+
     def assumption(self) -> str:
         return ASSUMED
 

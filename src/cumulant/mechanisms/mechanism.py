@@ -247,6 +247,11 @@ class Mechanism(Declared, Expression):
         """Return True if the mechanism is a whole pass over the data in several steps."""
         return False
 
+    @property
+    def spans_run(self) -> bool:
+        """Return True if the mechanism is a whole run whose steps share noise."""
+        return False
+
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
         """Return the domain of one parameter, the others being given as they are written."""
@@ -463,6 +468,10 @@ class Wrapper(Mechanism):
     @property
     def sized(self) -> bool:
         return self.inner.sized
+
+    @property
+    def spans_run(self) -> bool:
+        return any(mechanism.spans_run for mechanism in self.inner.terms)
 
     def lower_end_hint(self) -> str:
         return next((said for mechanism in self.inner.terms if (said := mechanism.lower_end_hint())), "")

@@ -26,7 +26,7 @@ class Budget:
     Give the plan of a `NoisySGD` to `allow`, and each call counts one step of it. That is also right where a pass and not a
     step is accounted for ("balls-in-bins", "shuffled"): all steps of one pass are one release, charged at the first of them.
     An expression counts as one release at each call. Where it is about a whole pass, `allow(expression, per="pass")` once in
-    each pass says so.
+    each pass says so. Steps that share noise are one release too, and `allow(expression, per="run")` counts whole runs.
 
     One object of a plan is one loop. Give the same object before each step of a loop, and a new one to a second loop: it
     begins passes of its own, even if the plans are equal. A pass has records // batch steps here. A loop that keeps a short
@@ -128,7 +128,7 @@ class Budget:
 
         BudgetRefused if they do not fit, all or none.
 
-        With `per="pass"` the calls count whole passes, of which the expression is one.
+        With `per="pass"` the calls count whole passes, of which the expression is one, and with `per="run"` whole runs.
 
         >>> import cumulant as cm
         >>> plan = cm.NoisySGD(batch=10, records=100, epochs=2, noise_multiplier=4, sampling="balls-in-bins")
@@ -148,8 +148,8 @@ class Budget:
             )
         if isinstance(step, NoisySGD) and step.noise_bands is not None and (self._rule or self._plan is not None):
             raise InputError(
-                "the noise of this plan is correlated, so all its steps are one release; call allow(plan.run) once for the "
-                "whole run, or open the budget without adaptive=True and schedule=…"
+                "the noise of this plan is correlated, so all its steps are one release; call allow(plan.run, per='run') "
+                "once for the whole run, or open the budget without adaptive=True and schedule=…"
             )
         if isinstance(step, NoisySGD) and step.loop.per_step and step.schedule is None:
             step = step.after(1)
@@ -169,12 +169,19 @@ class Budget:
             return self._taken
 
     def _check_unit(self, step: Expression | NoisySGD, per: str) -> None:
-        """Refuse calls that leave open whether they count a step or a pass."""
-        if per not in ("step", "pass"):
-            raise InputError(f"per={shown(per)} must be 'step' or 'pass'")
-        if isinstance(step, NoisySGD) and per == "pass":
-            raise InputError("a plan counts its passes itself; call allow(plan) before each step, without per=…")
-        if not isinstance(step, NoisySGD) and per == "step" and any(each.spans_pass for each in step.terms):
+        """Refuse calls that leave open whether they count a step, a pass or a run."""
+        if per not in ("step", "pass", "run"):
+            raise InputError(f"per={shown(per)} must be 'step', 'pass' or 'run'")
+        if isinstance(step, NoisySGD):
+            if per != "step":
+                raise InputError("a plan counts its passes itself; call allow(plan) before each step, without per=…")
+            return
+        if per != "run" and any(each.spans_run for each in step.terms):
+            raise InputError(
+                f"{step} is a whole run whose steps share noise, not a {per}. Call allow(plan) before each step, with the "
+                "NoisySGD itself; or call allow(expression, per='run') once for each run"
+            )
+        if per == "step" and any(each.spans_pass for each in step.terms):
             raise InputError(
                 f"{step} is a whole pass, not a step. Call allow(plan) before each step, with the NoisySGD itself; or call "
                 "allow(expression, per='pass') once in each pass"

@@ -131,8 +131,8 @@ class Accountant(Expression):
         fits = rule.would_fit(self._total, [(price, times // asked) for price, times in prices], asked)
         spent, text = rule.odometer(self._total), str(what) if count == 1 else f"({what}) * {count}"
         raise BudgetRefused(
-            f"{text} does not fit into ({self._limit[0]}, {self._limit[1]}) with parameters that may depend on earlier "
-            f"answers, of which epsilon {rounded_up(spent)} is spent; {fits} of {asked} would fit",
+            f"{text} does not fit into ({self._limit[0]}, {self._limit[1]}): epsilon {rounded_up(spent)} is spent, and {fits} "
+            f"of {asked} would fit; use more noise, or fewer rounds",
             requested=text,
             spent=spent,
             held=spent,

@@ -442,7 +442,7 @@ ACCURACY = Domain(
     Fraction(1, 10),
     low_closed=True,
     high_closed=True,
-    hint="it is the part of epsilon that a grid may cost",
+    hint="it is the share of epsilon that the computation may add",
 )
 
 

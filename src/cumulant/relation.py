@@ -148,8 +148,8 @@ class Relation(StrEnum):
             return self
         if self is Relation.ADD_REMOVE:
             raise RelationError(
-                f"averaged_over={records} is a number of records, which changes when one is added or removed; if what is "
-                "divided by is a constant, state the sum with its noise times that constant, else use replace-one neighbours"
+                f"averaged_over={records} is a number of records, which changes when one is added or removed; use "
+                "replace-one neighbours. If the divisor is a constant, state the sum, with its noise times that constant"
             )
         return Relation.REPLACE_ONE
 

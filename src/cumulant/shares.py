@@ -115,7 +115,7 @@ class Shares:
         ends = self._at(name, grid.first), self._at(name, grid.last)
         if min(ends) == math.inf:
             raise InputError(
-                f"K is infinite at order {float(self.lam) + 1:g} for every value of ?{name}; it can have no share"
+                f"the curve is infinite at order {float(self.lam) + 1:g} for every value of ?{name}; it can have no share"
             )
         private, weak = (grid.first, grid.last) if ends[0] <= ends[1] else (grid.last, grid.first)
         if self._at(name, private) > most:

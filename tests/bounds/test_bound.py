@@ -114,7 +114,7 @@ def test_a_dominated_row_is_not_evaluated() -> None:
     }
     base = Concentrated(Fraction(1))
     assert best(rows, base, None, Fraction(1, 2)).winner(2.0) == "mine"
-    with pytest.raises(HypothesisError, match="no bound of the table"):
+    with pytest.raises(HypothesisError, match="no bound applies to this mechanism"):
         best({}, base, None, Fraction(1, 2))
 
 

@@ -169,7 +169,7 @@ def test_a_proof_may_be_asked_for(shell: Shell) -> None:
     assert json.loads(out)["epsilon"] == (cm.Laplace(scale=1) * 20).epsilon("1e-6", method="exact", prove=True)
     code, _, err = shell("delta", "PureDP(1)", "--epsilon", "1", "--method", "paper", "--prove")
     assert code == 2
-    assert "prove=True is about the exact layer" in " ".join(err.split())
+    assert 'prove=True is for method="exact"' in " ".join(err.split())
 
 
 def test_explain_says_theorem_order_arithmetic_and_rigour(shell: Shell) -> None:

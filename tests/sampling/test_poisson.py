@@ -116,7 +116,7 @@ def test_the_shell_speaks_of_it() -> None:
     assert answer["relation"] == "add-remove"
     refused = shell.invoke(app, ["epsilon", run, "--delta", "1e-5", "--method", "paper"])
     assert refused.exit_code == 1
-    assert "theorem9 is not a theorem about Poisson samples" in str(refused.exception)
+    assert "theorem9 does not apply to Poisson samples" in str(refused.exception)
 
 
 # ---- bounds by name
@@ -124,13 +124,13 @@ def test_the_shell_speaks_of_it() -> None:
 
 @pytest.mark.parametrize("bound", [name for name in cm.BOUNDS if name not in (*UPPER, "lower")])
 def test_theorems_about_other_samples_are_refused(bound: str) -> None:
-    with pytest.raises(cm.HypothesisError, match="not a theorem about Poisson samples; use one of caps, "):
+    with pytest.raises(cm.HypothesisError, match="does not apply to Poisson samples; use one of caps, "):
         STEP.rdp(2, bound=bound)
 
 
 @pytest.mark.parametrize("bound", ["poisson", "poisson-sum", "pure-response"])
 def test_theorems_about_poisson_samples_stay_there(bound: str) -> None:
-    with pytest.raises(cm.HypothesisError, match="not a theorem about WithoutReplacement samples"):
+    with pytest.raises(cm.HypothesisError, match="does not apply to WithoutReplacement samples"):
         (cm.PureDP(1) @ cm.WithoutReplacement(rate=0.1)).rdp(2, bound=bound)
 
 

@@ -151,7 +151,7 @@ def test_a_pair_that_is_not_symmetric_is_covered_in_both_roles() -> None:
 def test_theorems_about_samples_are_refused() -> None:
     epoch = cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=10)
     with pytest.raises(
-        cm.HypothesisError, match="theorem9 is not a theorem about RandomAllocation samples; use one of caps"
+        cm.HypothesisError, match="theorem9 does not apply to RandomAllocation samples; use one of caps"
     ):
         epoch.rdp(2, bound="theorem9")
     with pytest.raises(cm.HypothesisError, match="slack"):

@@ -30,7 +30,9 @@ def taylor(run: RunRecord, at: Fraction, count: int) -> list[Any]:
             found = [sum(each, start=BALLS.number(0)) for each in zip(*parts, strict=True)]
             if all(_good(ball) for ball in found):
                 return found
-    raise CertificateError(f"the cumulant generating function at lambda = {at} takes more than {_BITS[-1]} bits")
+    raise CertificateError(
+        f"the cumulant generating function at lambda = {at} takes more than {_BITS[-1]} bits; ask nearer to 0"
+    )
 
 
 def derivative(run: RunRecord, at: Fraction, times: int) -> float:

@@ -83,8 +83,8 @@ class PrivacyLoss:
         way = one_of("direction", direction, DIRECTIONS)
         if way != "both" and run.relation is Relation.REPLACE_ONE:
             raise RelationError(
-                f"direction={way!r} is about a record that is added or removed, and {run.text} is stated for replace-one "
-                'neighbours, of which either may be the first; leave it at "both"'
+                f"direction={way!r} is about a record that is added or removed; {run.text} is stated for replace-one "
+                'neighbours, and either of them may come first. Leave it at "both"'
             )
         return cls(run, way)
 

@@ -86,12 +86,12 @@ class Question:
         check_names(method=method, bound=bound, conversion=conversion)
         if type(prove) is not bool:
             raise InputError(
-                f"prove={shown(prove)} must be True or False: whether balls must answer, however long they take"
+                f"prove={shown(prove)} must be True or False; True asks for a proof, however long it takes"
             )
         two_sided = two_sided_method(method, bound, conversion)
         if prove and not two_sided:
             raise InputError(
-                'prove=True is about the exact layer, which method="best" and "exact" ask; a curve is proved anyway'
+                'prove=True is for method="exact", and for method="best" without a bound; leave it out with the others'
             )
         fine = ACCURACY.check("accuracy", accuracy)
         if method in BASELINES and asked == "delta":

@@ -215,7 +215,9 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
         return Verification(epsilon >= 0, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0)
     rounds, _ = rounds_of(plan.run)
     if rounds is None:
-        raise CertificateError("the run is no longer one that the exact layer can take")
+        raise CertificateError(
+            'method="exact" does not answer for this run any more; ask again and write a new guarantee'
+        )
     if plan.answer.bound != rounds.bound_name(plan.answer.way):
         note = f"it names the bound {plan.answer.bound!r}, and {rounds.bound_name(plan.answer.way)!r} is the one that answers"
         return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)

@@ -209,7 +209,7 @@ def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fracti
     dominated = {name for row in useful for name in row.dominates(base, pair)}
     kept = [row for row in useful if row.name not in dominated]
     if not kept:
-        raise HypothesisError("no bound of the table applies")
+        raise HypothesisError("no bound applies to this mechanism on this sample; run it on all the data")
     curves = tuple(row.curve(base, pair, rate) for row in kept if row.curve)
     lowest = Best(curves, tuple(row.name for row in kept), "lemma3" if "lemma3" in rows else "")
     split = base.slack() > 0 and any(row.splits for row in kept)

@@ -40,7 +40,7 @@ def audit(
             metavar="EXPR", help="What is claimed to have run, in quotes.", autocompletion=complete_expression
         ),
     ],
-    delta: Annotated[str, typer.Option(help="The delta of epsilon_lower and of the claimed interval.")] = "1e-5",
+    delta: Annotated[str, typer.Option(help="The delta at which epsilon is shown and claimed.")] = "1e-5",
     kind: Annotated[
         str,
         typer.Option(

@@ -61,7 +61,7 @@ def calibrate(
 
     Write '?' for the parameter. The target is epsilon at delta, or a bound on an attack.
 
-    The value meets the target and the neighbouring value, next integer or next decimal, fails.
+    The value meets the target. The next integer or decimal beyond it fails.
 
     \b
     Examples:

@@ -100,11 +100,12 @@ def dpsgd(
             autocompletion=complete((*SAMPLING_NAMES, *CORRELATED_NAMES)),
         ),
     ] = None,
-    per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also what is spent after each epoch.")] = False,
+    per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also print what is spent after each epoch.")] = False,
     noise_bands: Annotated[
         str | None,
         typer.Option(
-            help="Correlated noise: the first column of its matrix, such as 1,0.5. Noise stays over the clipping norm."
+            help="Correlated noise: the first column of its matrix, such as 1,0.5. "
+            "The noise multiplier stays over the clipping norm."
         ),
     ] = None,
     claim: Annotated[str | None, typer.Option(help="Judge this claimed epsilon for every way to form batches.")] = None,

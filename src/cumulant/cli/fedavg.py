@@ -36,7 +36,8 @@ def fedavg(
     rounds: Annotated[int, typer.Option(help="Rounds of training.")],
     delta: Annotated[str, typer.Option(help="A probability, usually below 1 / clients.")],
     noise_multiplier: Annotated[
-        str | None, typer.Option(help="Deviation of the noise on the sum, or of one share, over the clip norm.")
+        str | None,
+        typer.Option(help="Standard deviation of the noise on the sum, or of one share, over the clipping norm."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
     claim: Annotated[
@@ -52,7 +53,7 @@ def fedavg(
     survivors: Annotated[
         int | None, typer.Option(help="Honest clients of each round that add a share of the noise, at the least.")
     ] = None,
-    grid: Annotated[str | None, typer.Option(help="The unit of integer noise; the clip norm is 1.")] = None,
+    grid: Annotated[str | None, typer.Option(help="The unit of integer noise; the clipping norm is 1.")] = None,
     dimension: Annotated[int | None, typer.Option(help="Numbers in one update; integer noise then needs less.")] = None,
     out: Annotated[str | None, typer.Option(hidden=True)] = None,
     as_json: Json = False,

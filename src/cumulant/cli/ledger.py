@@ -64,9 +64,12 @@ def create(
     epsilon: Annotated[str, typer.Option(help="The budget: a number >= 0.")],
     delta: Annotated[str, typer.Option(help="A number in [0, 1).")],
     mode: Annotated[
-        str, typer.Option(help=f"The rule: {', '.join(MODE_NAMES)}.", autocompletion=complete(MODE_NAMES))
+        str,
+        typer.Option(
+            help=f"The rule: {', '.join(MODE_NAMES)}; ask cumulant explain.", autocompletion=complete(MODE_NAMES)
+        ),
     ] = "adaptive",
-    like: Annotated[str | None, typer.Option(help="A typical workload, for which the rule is tuned.")] = None,
+    like: Annotated[str | None, typer.Option(help="A run that is typical, for which the rule is tuned.")] = None,
     plan: Annotated[str | None, typer.Option(help="What may run, in a planned account.")] = None,
     relation: Annotated[
         str,
@@ -278,7 +281,7 @@ def upgrade(
 ) -> None:
     """Make or update the tables of a ledger.
 
-    This happens under the lock. Roles get their rights.
+    Writers wait meanwhile. Roles of PostgreSQL get their rights.
 
     \b
     Examples:
@@ -311,7 +314,7 @@ def spend(
     team: Group = None,
     note: Note = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Print the receipt that --key has; it allows to run nothing.")
+        bool, typer.Option("--replay", help="Print the receipt of --key once more; it permits no run.")
     ] = False,
     by: By = None,
     keys: Keys = None,
@@ -446,7 +449,7 @@ def status(
         ),
     ] = None,
     union: Annotated[
-        str | None, typer.Option(help="Accounts, as a,b: what somebody with a record in each has.")
+        str | None, typer.Option(help="Add up accounts, such as a,b, for somebody with a record in each.")
     ] = None,
     keys: Keys = None,
     as_json: Json = False,
@@ -525,7 +528,7 @@ def verify(
         typer.Option(help="A file or a directory with a receipt on each line: JSON, or as printed if NAME is given."),
     ] = None,
     head: Annotated[str | None, typer.Option(help="SEQ:HASH of an entry that must be there; needs NAME.")] = None,
-    recompute: Annotated[bool, typer.Option("--recompute", help="Prove every charge again from the notation.")] = False,
+    recompute: Annotated[bool, typer.Option("--recompute", help="Prove every charge again, from what ran.")] = False,
     strangers: Annotated[
         bool, typer.Option("--allow-unknown-signers", help="Accept signatures by keys that are not in --keys.")
     ] = False,

@@ -57,7 +57,9 @@ By = Annotated[str | None, typer.Option(metavar="NAME", help="Who writes this; t
 Key = Annotated[
     str | None, typer.Option(help="A name for this request, such as job-17/q3; a retry with it writes nothing.")
 ]
-Also = Annotated[list[str] | None, typer.Option(help="Another account whose block is read; all are charged, or none.")]
+Also = Annotated[
+    list[str] | None, typer.Option(help="Another account whose data are read too; all are charged, or none.")
+]
 Group = Annotated[str | None, typer.Option(help="The team whose allowance is used.")]
 Note = Annotated[str | None, typer.Option(help="A remark, kept outside of the chain so that it can be erased.")]
 Hold = Annotated[int, typer.Option(help="The entry of the hold.")]

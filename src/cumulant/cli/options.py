@@ -29,7 +29,7 @@ Conversion = Annotated[
         help=f"From Rényi orders to epsilon: {', '.join(CONVERSION_NAMES)}.", autocompletion=complete(CONVERSION_NAMES)
     ),
 ]
-Accuracy = Annotated[str, typer.Option(help="The part of epsilon that a grid may cost.")]
+Accuracy = Annotated[str, typer.Option(help="The share of epsilon that the computation may add.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Add the proof: theorem, order, arithmetic, assumptions.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the number alone.")]
 Prove = Annotated[bool, typer.Option("--prove", help="Ask for a proof even where that takes more than a second.")]

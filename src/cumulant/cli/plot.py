@@ -51,12 +51,12 @@ def figures(
 def plot(
     expression: Run,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write: a .png, .svg or .pdf file.")],
-    delta: Annotated[str, typer.Option(help="The delta in (0, 1) of epsilon against rounds.")] = "1e-8",
+    delta: Annotated[str, typer.Option(help="The delta at which epsilon is drawn against rounds.")] = "1e-8",
     kind: Annotated[
         str, typer.Option(help=f"What to draw: {', '.join(KINDS)}.", autocompletion=complete(KINDS))
     ] = "all",
     all_bounds: Annotated[
-        bool, typer.Option("--all-bounds", help="Every bound of the divergences that applies.")
+        bool, typer.Option("--all-bounds", help="Draw every bound of the divergences that applies.")
     ] = False,
     claim: Annotated[str | None, typer.Option(help="A claimed epsilon, drawn as a line.")] = None,
     as_json: Json = False,

@@ -20,7 +20,7 @@ def serve(
         bool, typer.Option("--allow-spend", help="Let those spend who know the token that is printed.")
     ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
-    seconds: Annotated[float, typer.Option(help="After which a question is stopped.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="Stop a question after so many seconds.")] = 30.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object with the address and the token, before it listens.")
     ] = False,
@@ -32,7 +32,7 @@ def serve(
 
     Choose or type a run, see its interval and charts, compare, calibrate. Needs cumulant[web].
 
-    It listens on 127.0.0.1 only, needs no network, and answers other languages as JSON: see /openapi.json.
+    It listens on 127.0.0.1 only and needs no network. Other programs ask it by JSON: see /openapi.json.
 
     \b
     Examples:

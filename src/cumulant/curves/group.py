@@ -68,5 +68,5 @@ def grouped(curve: Curve, size: int) -> Curve:
     if math.isfinite(pure):
         found.append(Response(epsilon=size * Fraction(raised(pure, MANY))))
     if not found:
-        raise HypothesisError(f"a group of {size} is more than the doubling of steps reaches; at most {_MOST_STEPS}")
+        raise HypothesisError(f"nothing is proved for a group of {size} records; give at most {_MOST_STEPS}")
     return found[0] if len(found) == 1 else Lowest(tuple(found))

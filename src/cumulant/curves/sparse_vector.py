@@ -43,7 +43,9 @@ def gaussian_sparse_vector(threshold: Fraction, query: Fraction, hits: int, quer
     """
     known = [order for order in ORDERS if order * order * query**2 < _LARGEST] or ORDERS[:1]
     if Fraction(known[0] ** 2 * query**2) >= _LARGEST:
-        raise HypothesisError("noise this small against the sensitivity of the queries protects nothing")
+        raise HypothesisError(
+            "noise this small against the sensitivity of the queries protects nothing; use more noise"
+        )
     tails = _Tails(query, _REACH + float((known[-1] - 1) * query))
     values = []
     for order in known:

@@ -179,8 +179,8 @@ class Function(Curve):
             # the logarithm of a moment that is nearly 1 cancels, and is then divided by order - 1
             if before - after > NOISE * before + CANCELLED / (low - 1):
                 raise InputError(
-                    f"the rdp function falls from {before} at order {low} to {after} at order {high}, and a Rényi "
-                    "divergence never falls with the order; if these are bounds, add upper_bound=True"
+                    f"the rdp function falls from {before} at order {low} to {after} at order {high}; a Rényi "
+                    "divergence never falls with the order. If these are bounds, add upper_bound=True"
                 )
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:

@@ -87,8 +87,8 @@ class Mixture(Filter):
         curve, slack = proved_curve(step), step.curve.slack()
         if slack > self.slack:
             raise BudgetRefused(
-                f"{step.source} may fail with probability {float(slack):g}, and the budget has {float(self.slack):g} of its "
-                "delta for failing promises, which was fixed when it was opened; open an account with a larger slack"
+                f"{step.source} may fail with probability {float(slack):g}, and the slack of this budget is "
+                f"{float(self.slack):g}; open an account with a larger slack"
             )
         ranges = [*(_nats(curve, order) for order in self.orders), _pure(curve)]
         return Price(

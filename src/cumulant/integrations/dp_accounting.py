@@ -399,9 +399,7 @@ def _noisy_sum(mechanism: Any, scale: Exact, relation: Relation) -> float:
 
 def _gaussian_event(mechanism: Gaussian, relation: Relation) -> Any:
     if mechanism.correlated:
-        raise Refused(
-            mechanism, "an event cannot say that the steps of a run share noise, so that samples of it are refused"
-        )
+        raise Refused(mechanism, "an event cannot say that the steps of a run share noise, so its samples have none")
     if relation is Relation.REPLACE_ONE and mechanism.geometry != "ball":
         raise Refused(mechanism, DISTANCES)
     return dpa.GaussianDpEvent(_noisy_sum(mechanism, Exact(mechanism.sigma), relation))

@@ -170,7 +170,7 @@ def _allocation(plan: _Plan) -> Expression:
     fields = {name: getattr(plan.strategy, name, None) for name in ("k", "t", "num_participations", "num_steps")}
     picks, steps = fields["k"] or fields["num_participations"], fields["t"] or fields["num_steps"]
     if picks is None or steps is None:
-        raise InputError("RandomAllocationSampling is read by k of t steps, and has no such fields")
+        raise InputError("RandomAllocationSampling has no fields k and t; is it one of jax_privacy?")
     if plan.bands is None:
         return plan.noisy_sum() @ RandomAllocation(steps=int(steps), picks=int(picks))
     matrix = MatrixMechanism(bands=plan.bands, steps=int(steps), noise_multiplier=plan.noise)
@@ -180,7 +180,8 @@ def _allocation(plan: _Plan) -> Expression:
 def _min_sep(plan: _Plan) -> Expression:
     if plan.truncated_batch_size is not None:
         raise HypothesisError(
-            "truncated batches of BMinSepSampling: samples and other records interact; nothing is proved"
+            "truncated batches of BMinSepSampling: samples and other records interact; nothing is proved. Leave "
+            "truncated_batch_size out"
         )
     rate, gap = Exact(float(plan.sampling_prob)), int(plan.min_sep)
     if gap == 1 and plan.bands is None:

@@ -39,8 +39,8 @@ class PrivacyCallback(Callback):
         """Refuse settings under which a step is not one draw of one loader."""
         if trainer.accumulate_grad_batches != 1:
             raise InputError(
-                f"accumulate_grad_batches={trainer.accumulate_grad_batches} makes one step of several batches, which no "
-                "theorem covers; give 1 and a larger sample"
+                f"accumulate_grad_batches={trainer.accumulate_grad_batches} makes one step of several batches, and "
+                "nothing is proved for that; give 1 and a larger sample"
             )
         if trainer.world_size != 1:
             raise InputError(

@@ -176,8 +176,8 @@ def _sampler(
     """Return the sampler that these arguments name; InputError if they name none or two."""
     if sum(value is not None for value in (sample, rate, bins, batch)) != 1 or (cycle is not None and rate is None):
         raise InputError(
-            "give sample=… for samples of fixed size, rate=… for Poisson samples, bins=… for balls in bins, or batch=… for "
-            "shuffled passes, one of them; cycle=… goes with rate=…"
+            "give sample=… (fixed size), rate=… (Poisson), bins=… (balls in bins) or batch=… (shuffled passes), one of them; "
+            "cycle=… goes with rate=…"
         )
     if batch is not None:
         law = ShuffledSampler(records, batch, key, rank=rank, world=world)

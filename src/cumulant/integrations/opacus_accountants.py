@@ -55,14 +55,13 @@ class PoissonAccountant(Accountant):
         loader = caller["data_loader"]
         if not caller["poisson_sampling"]:
             raise InputError(
-                "poisson_sampling=False: these batches are no Poisson samples and have not their epsilon; use "
+                "poisson_sampling=False: these batches are no Poisson samples, so they have another epsilon; use "
                 'PrivacyEngine(accountant="cumulant-shuffled"), or make_private of cumulant.integrations.opacus with sample=…'
             )
         if caller["distributed"]:
             raise InputError(
-                "Opacus draws Poisson samples on each process from the seed of that process and skips empty ones, so "
-                "inclusions are neither independent nor of this rate; use make_private of cumulant.integrations.opacus with "
-                "sample=…"
+                "Opacus draws on each process from its own seed and skips empty samples. Records are then neither drawn "
+                "independently nor with this rate; use make_private of cumulant.integrations.opacus with sample=…"
             )
         if caller["clipping"] == "adaptive":
             raise InputError(ADAPTIVE)

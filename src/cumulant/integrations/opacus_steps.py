@@ -259,7 +259,7 @@ class AccountedSteps:
             state = self._noise_state()
             if state in self.states:
                 raise InputError(
-                    "the state of the noise generator was set back, so that this step would have the noise of an earlier one. "
+                    "the state of the noise generator was set back, so this step would have the noise of an earlier one. "
                     "Seed generators once, before the first step"
                 )
             add()
@@ -503,8 +503,8 @@ class AccountedSteps:
                 )
             if self._optimizer.accumulated_iterations != 1:
                 raise InputError(
-                    f"gradients of {self._optimizer.accumulated_iterations} batches were accumulated into one step, which no "
-                    "theorem covers; use BatchMemoryManager, or a larger sample"
+                    f"gradients of {self._optimizer.accumulated_iterations} batches were accumulated into one step, and "
+                    "nothing is proved for that; use BatchMemoryManager, or a larger sample"
                 )
             noise, norm = self._noise
             if not noise > 0:

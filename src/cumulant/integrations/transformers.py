@@ -49,8 +49,8 @@ class PrivacyCallback(TrainerCallback):
         """Refuse settings that make one step of several batches, or skip batches."""
         if args.gradient_accumulation_steps != 1:
             raise InputError(
-                f"gradient_accumulation_steps={args.gradient_accumulation_steps} makes one step of several batches, which no "
-                "theorem covers; give 1 and a larger sample"
+                f"gradient_accumulation_steps={args.gradient_accumulation_steps} makes one step of several batches, and "
+                "nothing is proved for that; give 1 and a larger sample"
             )
         if state.global_step and not args.ignore_data_skip:
             raise InputError("a resumed Trainer skips batches that were seen before; give ignore_data_skip=True")

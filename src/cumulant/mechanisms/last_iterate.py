@@ -40,12 +40,12 @@ REFUSED = {
     "scalar loss to C/|x| and give lipschitz=C",
     "momentum": "with momentum a step is no contraction of the weights alone",
     "optimizer": "Adam and other preconditioners are no gradient steps",
-    "learning_rates": "the theorem needs one step size",
+    "learning_rates": "one step size is needed for all steps",
     "averaging": "an average of iterates releases more than the last one",
     "checkpoints": "only the last iterate may be released",
     "early_stopping": "stopping or selecting on private data is another release",
-    "sampling": "the theorem for random batches was not derived again; give batches= for a fixed cyclic order",
-    "rate": "the theorem for random batches was not derived again; give batches= for a fixed cyclic order",
+    "sampling": "nothing is proved here for random batches; give batches= for a fixed cyclic order",
+    "rate": "nothing is proved here for random batches; give batches= for a fixed cyclic order",
 }
 """What people add to such a loop, and why nothing is proved then."""
 

@@ -104,7 +104,7 @@ class Expression(Answers):
         NotationError where a Python function is part of the description.
         """
         if not self.terms:
-            raise NotationError("nothing ran, and nothing has no text; compose something first")
+            raise NotationError("nothing ran, so there is nothing to write; compose something first")
         for mechanism in self.terms:
             if not mechanism.frozen:
                 raise NotationError(

@@ -86,8 +86,8 @@ class Shuffle(Scheme):
             return Shuffled(lone, self)
         if pair is None or not pair.gridded:
             raise HypothesisError(
-                f"nothing is known of shuffled reports of {inner}: its curve is known, and is not epsilon-DP; a report that "
-                f"is proved to be epsilon-DP is PureDP(epsilon=…); {BATCHES}"
+                f"nothing is known of shuffled reports of {inner}, which is not known to be epsilon-DP; write a "
+                f"report that is proved to be so as PureDP(epsilon=…); {BATCHES}"
             )
         return ShuffledByPair(lone, self)
 
@@ -168,7 +168,7 @@ class ShuffledByPair(Shuffled):
         return f"{BY_PAIR}; state the report as PureDP(epsilon=…), or leave out the sample"
 
     def ungrouped(self) -> str:
-        return "the records of a group are several reports, and the theorem is about one of them"
+        return "the records of a group are several reports, and amplification is proved for one of them"
 
     def _pair(self) -> Pair:
         pair = self.inner.pair()

@@ -32,8 +32,8 @@ ONCE = (
     "permutation in every pass, or write ShuffledBatches() without a number of batches"
 )
 GROUPED = (
-    "the records of a group may be in several batches, and the theorem is about one record; write ShuffledBatches() without a "
-    "number of batches, which counts every pass as one release"
+    "the records of a group may be in several batches, and amplification is proved for one record; write "
+    "ShuffledBatches() without a number of batches, which counts every pass as one release"
 )
 SAY_BATCHES = (
     "for DataLoader(shuffle=True) name the batches, ShuffledBatches(batch=, records=): false there is false here"
@@ -131,8 +131,8 @@ class ShuffledBatches(Scheme):
         pair = inner.pair() if isinstance(inner, Mechanism) and not inner.amplified else None
         if pair is None or inner.records_changed > 1:
             raise HypothesisError(
-                f"{inner} @ {self}: a shuffled pass is amplified for one mechanism per batch whose dominating pair is known, "
-                "without a sample or a group inside; write ShuffledBatches() without a number of batches"
+                f"{inner} @ {self}: a shuffled pass is amplified for one mechanism per batch, with a known dominating pair. It "
+                "has no sample and no group inside; write ShuffledBatches() without a number of batches"
             )
         return inner if cut.full == cut.released == 1 and not cut.dropped else ShuffledPass(inner, self)
 

@@ -84,8 +84,9 @@ def _user(mechanism: Mechanism, records: int) -> Mechanism:
         )
     if mechanism.user_pair(records) is None:
         raise HypothesisError(
-            f"{mechanism} for a user of {records} records: proved for one mechanism with symmetric noise on Poisson samples, "
-            f"or on samples of a fixed size with sample=…, population=… and enough other records; write Group(size={records})"
+            f"{mechanism} for a user of {records} records: User takes one mechanism with symmetric noise on Poisson samples. "
+            "It also takes samples of a fixed size with sample=…, population=… and enough other records; else write "
+            f"Group(size={records})"
         )
     return UserMechanism(mechanism, records)
 

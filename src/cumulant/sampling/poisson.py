@@ -135,7 +135,7 @@ class Poisson(Sized):
     def by_lemma3(self) -> Fraction:
         if self._replaces:
             raise HypothesisError(
-                "composition theorems take the epsilon of a record replaced, which a Poisson sample is not given; use "
+                "this method needs the epsilon of a replaced record, which is not known on a Poisson sample; use "
                 'method="best"'
             )
         return super().by_lemma3()

@@ -196,7 +196,7 @@ class Scheme(ABC):
         if name not in self.bounds:
             known = ", ".join(self.bounds)
             raise HypothesisError(
-                f"{name} is not a theorem about {self.called} samples; use one of {known}, or leave method and bound away for "
+                f"{name} does not apply to {self.called} samples; use one of {known}, or leave method and bound out for "
                 "the best of them"
             )
         return name
@@ -218,9 +218,7 @@ class Scheme(ABC):
 
         Lemma 3 is (e, d) -> (log(1 + g (e^e - 1)), g d).
         """
-        raise HypothesisError(
-            f"Lemma 3 is not a theorem about {self.called} samples; use one of {', '.join(self.bounds)}"
-        )
+        raise HypothesisError(f"Lemma 3 does not apply to {self.called} samples; use one of {', '.join(self.bounds)}")
 
     def amplified(self, epsilon: Fraction, delta: Fraction) -> tuple[float, Fraction]:
         """Amplify an (epsilon, delta) statement by Lemma 3, epsilon rounded up."""

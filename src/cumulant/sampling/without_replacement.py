@@ -71,7 +71,7 @@ class WithoutReplacement(Sized):
         super().__init__(rate, sample=sample, population=population, relation=relation)
         if self._displaces and self.rate == 1:
             raise InputError(
-                "a sample of all records of the larger data set is none of the smaller one; sample must be below population"
+                "sample must be below population: the smaller data set has one record less, and too few for this sample"
             )
 
     @property

@@ -86,8 +86,7 @@ def conformance(
     records = int(COUNT.check("population", population))
     if sum(given is not None for given in (sample, rate, steps, batch)) != 1:
         raise InputError(
-            "give sample=… for samples of fixed size, rate=… for Poisson samples, steps=… for balls in bins, or batch=… for "
-            "shuffled passes, one of them"
+            "give sample=… (fixed size), rate=… (Poisson), steps=… (balls in bins) or batch=… (shuffled passes), one of them"
         )
     if drop and batch is None:
         raise InputError("drop=True is for shuffled passes; give their batch=… as well")

@@ -40,7 +40,7 @@ class _OneRun:
             raise InputError("this noise belongs to the process that made it; make new noise after a fork")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise InputError("noise that is used twice is covered by no theorem, so it is not copied; make new noise")
+        raise InputError("noise must not be used twice, so it cannot be copied; make new noise")
 
 
 class CorrelatedNoise(_OneRun):

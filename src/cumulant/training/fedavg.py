@@ -100,7 +100,9 @@ class FedAvg:
                 "a sum of discrete Gaussian shares is no discrete Gaussian; use noise='skellam' for shares"
             )
         if (self.grid is not None) == (self.noise == "gaussian"):
-            raise InputError("integer noise needs grid=…, its unit as a part of the clip norm; Gaussian noise has none")
+            raise InputError(
+                "integer noise needs grid=…, its unit as a part of the clipping norm; Gaussian noise has none"
+            )
         if self.grid is not None:
             object.__setattr__(self, "grid", POSITIVE.check("grid", self.grid))
             if Exact(self.grid) > Exact(self.clip):

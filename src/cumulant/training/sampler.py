@@ -348,7 +348,7 @@ class Sampler(ABC):
         if secret is None and self._world > 1:
             raise InputError(
                 "the state has no key, and each process would go on with another one; make a new key with "
-                "secrets.token_bytes(32), send it to all processes and put it into the state as its hexadecimal text, key.hex()"
+                "secrets.token_bytes(32), send it to all processes, and put its text key.hex() into the state"
             )
         with self._lock:
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)

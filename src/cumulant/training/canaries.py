@@ -19,8 +19,8 @@ SEED = 1
 """Of the order in which equal scores are taken, so that rows sorted by their coin give nothing away."""
 
 WEAKNESS = (
-    "One run is a weak test: a curve allows to reveal everything at once with small probability, so many guesses are not many "
-    "trials. Only gross errors show."
+    "One run is a weak test: a curve allows everything to be revealed at once with small probability, so many guesses are not "
+    "many trials. Only gross errors show."
 )
 
 

@@ -47,7 +47,7 @@ class CorrelatedNoise(_OneRun):
     """Rows of sigma C^-1 z for a Toeplitz matrix: `bands` is its first column, or `blt` its weights and decays.
 
     Each call of `next_row` returns the noise of the next step, to be added to the sum of gradients clipped to norm 1. It keeps
-    bands x size numbers. Every run needs a new object: noise that is used twice is covered by no theorem. `seed` is for tests
+    bands x size numbers. Every run needs a new object: noise must not be used twice. `seed` is for tests
     and makes the noise public; without it the operating system is asked.
 
     >>> noise = CorrelatedNoise(size=3, sigma=2, bands=[1, "1/2"], seed=1)

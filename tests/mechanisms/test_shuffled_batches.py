@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -182,3 +183,19 @@ def test_a_pass_without_its_batches_says_how_to_get_a_lower_end(where: str) -> N
 @pytest.mark.parametrize("run", [NOISE @ cm.ShuffledBatches(batches=4), NOISE @ cm.Group(size=2), NOISE * 3])
 def test_other_runs_have_no_such_hint(run: cm.Expression) -> None:
     assert [part.source.lower_end_hint() for part in run.record().parts] == [""]
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "50"])
+def test_ten_thousand_passes_that_are_not_private_are_not_searched(epsilon: str) -> None:
+    """Every delta is nearly 1 there. The search for a slack took minutes."""
+    run = cm.KaryResponse(3, "0.5") @ cm.ShuffledBatches(batch=2, records=38) * 10_000
+    start = time.process_time()
+    assert run.delta(epsilon) == 1
+    assert time.process_time() - start < 10
+
+
+def test_ten_thousand_passes_are_still_amplified() -> None:
+    """Where delta is clearly below 1 the permutations count as before."""
+    run = cm.KaryResponse(3, "0.5") @ cm.ShuffledBatches(batch=2, records=38) * 10_000
+    assert run.delta("180") < 0.417
+    assert run.delta("230") < 0.0021

@@ -43,6 +43,8 @@ _HALVINGS = 6
 """Times that epsilon is halved until a grid answers, far out in the tails; chosen by hand."""
 _PLACES = 1024
 """Places of smaller epsilons from which a delta is carried over; finer ones change the sixth digit."""
+_HOPELESS = Fraction(999, 1000)
+"""A delta that is as good as 1: options that need more are not searched. With 10,000 passes that took minutes (measured)."""
 _FIRST_DELTA = 1e-8
 """The delta for which eps0 is chosen first where epsilon is given; the second choice is for what that gave."""
 
@@ -106,6 +108,8 @@ def _delta(run: RunRecord, question: Question, below: float) -> float | None:
     """Return the least delta over all eps0 at the epsilon of the question, or one that a smaller epsilon proves."""
     epsilon, known = rounded_down(question.value), _limits(run)
     search, best = _Search(run, float(question.accuracy)), 1.0
+    if search.is_hopeless(epsilon):
+        return None
     for first in (epsilon, epsilon / 2):  # where nothing is gained at epsilon a smaller one may still carry
         place = first
         for _ in range(_CHOICES):
@@ -144,6 +148,11 @@ class _Option:
             grown = 1 + math.exp(min(place, 700.0))
             self._known[epsilon] = min(float(raised(found + self.slack * grown, MANY)), 1.0)
         return self._known[epsilon]
+
+    def is_hopeless(self, epsilon: float) -> bool:
+        """Return True if a delta beside the slack that is nearly 1 needs a larger epsilon."""
+        query = Query("delta", _HOPELESS)
+        return answer.upper_end(self.rounds, query, self.accuracy, theorem_b=False).value > epsilon
 
     def added(self, epsilon: float) -> float:
         """Return the part of delta that is slack."""
@@ -206,6 +215,15 @@ class _Search:
                 while (other := self._better(place + step, epsilon, best)) is not None:
                     best, place = other, place + step
         return best
+
+    def is_hopeless(self, epsilon: float) -> bool:
+        """Return True if no slack leaves a delta clearly below 1.
+
+        The largest slack has the most clones, so that the delta beside it is the least; without a slack it is another one.
+        """
+        options = self._cloned(1)
+        known = (*options, *(() if self._pure is None else (self._pure,)))
+        return bool(known) and all(option.is_hopeless(epsilon) for option in known)
 
     def _crossing(self, epsilon: float) -> int | None:
         """Return the place of a slack that is about the delta beside it; None if the passes have no option."""

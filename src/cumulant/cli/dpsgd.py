@@ -145,6 +145,8 @@ def dpsgd(
     With --claim every way to form batches gets a verdict. Exit codes are then 0 all hold, 1 all are false, 4 open.
     Rows that differ are open: the verdict depends on how batches were formed.
 
+    Every row protects one record. If one person has several, ask: cumulant explain User.
+
     \b
     Examples:
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5

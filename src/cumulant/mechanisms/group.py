@@ -23,7 +23,7 @@ from cumulant.sampling.scheme import Scheme, known
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Group(Scheme):
-    """Statements for data sets that differ in `size` records, one after the other.
+    """Statements for a group of records that change together, at most `size` of them.
 
     This is user-level or household-level privacy.
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @register
 class KaryResponse(Mechanism):
-    """One of `values` answers: the true one with probability p, else another one.
+    """One of several answers: the true one with probability p, else another one.
 
-    The others are equally likely.
+    There are `values` answers, and the others are equally likely.
 
     Give p, or epsilon, the logarithm of the odds p (values - 1)/(1 - p) of the own value against each other one. A report of
     one person changes but does not vanish: statements are for replace-one neighbours. Proof: docs/mechanisms/local-reports.md.

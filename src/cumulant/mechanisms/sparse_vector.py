@@ -21,9 +21,9 @@ _MOST_STEPS = 10**6
 
 @register
 class SparseVector(Mechanism):
-    """AboveThreshold: one bit per query, until `hits` of them are above the threshold.
+    """AboveThreshold: one bit per query, until enough of them are above the threshold.
 
-    The bit says only whether the query with noise is above a threshold with noise.
+    It ends after `hits` of them. The bit says only whether the query with noise is above a threshold with noise.
 
     `threshold` and `query` are the scales of the noise, standard deviations for Gaussian noise; the threshold is drawn once for
     all hits. With a fresh one after each hit it is `SparseVector(..., hits=1) * hits`. Gaussian noise needs the number of

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @register
 class SubsetSelection(Mechanism):
-    """A set of `size` out of `values`, more likely to hold the own value.
+    """A random set of values, more likely to hold the own value.
 
-    Each set that holds it is e^epsilon times as likely as each that does not.
+    It has `size` of the `values`. Each set that holds the own value is e^epsilon times as likely as each that does not.
 
     With size 1 it is k-ary response. Statements are for replace-one neighbours. Proof: docs/mechanisms/local-reports.md.
 

@@ -25,11 +25,12 @@ RECORDS = replace(COUNT, high=Fraction(MOST_COUNTED), hint="bound the records of
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class User(Scheme):
-    """Statements for a user who joins or leaves as a whole, with at most `records` records.
+    """Statements for a user with several records, who joins or leaves as a whole.
 
-    On Poisson samples, and on samples of a fixed size with relation="add-remove", each record is sampled as any other: Gaussian
-    noise is then shifted by a random number of records, which is attained. Users whose records change are a `Group`, because
-    additions and removals may be mixed there. It comes last, around everything that ran. See docs/mechanisms/user.md.
+    `records` is the largest number of records of a user. On Poisson samples, and on samples of a fixed size with
+    relation="add-remove", each record is sampled as any other: Gaussian noise is then shifted by a random number of records,
+    which is attained. Users whose records change are a `Group`, because additions and removals may be mixed there. It comes
+    last, around everything that ran. See docs/mechanisms/user.md.
 
     >>> import cumulant as cm
     >>> step = cm.Gaussian(noise_multiplier=2, clip=1, relation="add-remove") @ cm.Poisson(rate="0.01")

@@ -23,11 +23,12 @@ _CLEARLY_SMALLER = Fraction(49, 50)
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class BallsInBins(Participation):
-    """One secret draw for the whole run: a record is in bin j, and takes part in the steps j, j + bins, j + 2 bins, ...
+    """One secret draw for the whole run: all epochs use a record in the same step.
 
-    Every record chooses its bin uniformly and for it alone, so that batches have random sizes. All epochs use the same draw;
-    `RandomAllocation * epochs` draws afresh in each epoch, and is more private. It goes around a MatrixMechanism; statements
-    are for add/remove neighbours, or for a record that is zeroed out. See docs/mechanisms/matrix.md.
+    A record in bin j takes part in the steps j, j + bins, j + 2 bins and so on. Every record chooses its bin uniformly and for
+    it alone, so that batches have random sizes. All epochs use the same draw; `RandomAllocation * epochs` draws afresh in each
+    epoch, and is more private. It goes around a MatrixMechanism; statements are for add/remove neighbours, or for a record that
+    is zeroed out. See docs/mechanisms/matrix.md.
 
     >>> import cumulant as cm
     >>> run = cm.MatrixMechanism(bands=[1, "1/2"], steps=1000, sigma=4) @ BallsInBins(bins=100)

@@ -17,11 +17,12 @@ from cumulant.sampling.scheme import SCHEMES, known
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class CyclicPoisson(Participation):
-    """Records are in one of `cycle` groups for the whole run, and step t takes a Poisson sample of group t mod cycle.
+    """Poisson samples from groups of the data that take turns, one group in each step.
 
-    The groups may be public; who is sampled is secret. `rate` is the probability inside of the group, `cycle` times that over
-    all data. The matrix has at most `cycle` bands, so that no two steps of a record share noise. It goes around a
-    MatrixMechanism; statements are for add/remove neighbours, or for a record that is zeroed out.
+    There are `cycle` groups, and a record stays in its group for the whole run. The groups may be public; who is sampled is
+    secret. `rate` is the probability inside of the group, `cycle` times that over all data. The matrix has at most `cycle`
+    bands, so that no two steps of a record share noise. It goes around a MatrixMechanism; statements are for add/remove
+    neighbours, or for a record that is zeroed out.
 
     >>> import cumulant as cm
     >>> run = cm.MatrixMechanism(bands=[1, "1/2"], steps=100, sigma=4) @ CyclicPoisson(cycle=2, rate="0.02")

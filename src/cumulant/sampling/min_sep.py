@@ -34,11 +34,11 @@ _BITS = 128
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class MinSep(Participation):
-    """Two steps of one record are at least `separation` apart: at most `most` steps, or sampled with probability `rate`.
+    """Steps that use the same record are at least `separation` apart.
 
-    With `most` any order is covered and nothing is secret. With `rate` each step takes the record with this probability, unless
-    one of the last separation - 1 steps had it; the first steps may be left out as well (a warm start). That is no less private
-    than Poisson samples of this rate. It goes around a MatrixMechanism.
+    With `most`, the largest number of such steps, any order is covered and nothing is secret. With `rate` each step takes the
+    record with this probability, unless one of the last separation - 1 steps had it; the first steps may be left out as well (a
+    warm start). That is no less private than Poisson samples of this rate. It goes around a MatrixMechanism.
 
     >>> import cumulant as cm
     >>> (cm.MatrixMechanism(bands=[1, "1/2"], steps=100, sigma=40) @ MinSep(separation=2, most=20)).squared_sensitivity

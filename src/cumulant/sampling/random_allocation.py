@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RandomAllocation(Scheme):
-    """One epoch of `steps` releases in which every record goes into one step.
+    """One epoch, in which each record goes into one step that is drawn for it.
 
-    The step is chosen uniformly, and for each record alone.
+    The epoch has `steps` steps. The draw is uniform, and made for each record alone.
 
     The expression runs once in each step, on the records that are there: batches have random sizes, and empty ones run too.
     `* epochs` draws afresh for each epoch. With `picks` every record is in so many different steps. That is counted exactly

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TruncatedPoisson(Scheme):
-    """A Poisson sample of this rate, cut to a uniform subset of `limit` records if larger.
+    """A Poisson sample of this rate, cut to a uniform subset if it is larger than `limit`.
 
     Statements are for add/remove neighbours of a data set of `population` records: one that has one record more, or one less.
     The bound is not monotone in that number, so it is stated. The mechanism is a sum over the sample, or divides it by a public

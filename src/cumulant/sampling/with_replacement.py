@@ -34,7 +34,7 @@ The divergences of many copies are large, so that from a curve less is left out 
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class WithReplacement(Scheme):
-    """A sample of `sample` independent uniform draws from `population` records.
+    """Independent uniform draws: `sample` of them, each from all `population` records.
 
     A record may be drawn several times.
 

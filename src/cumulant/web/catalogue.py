@@ -27,6 +27,7 @@ COMMON = (
     "NoisyMax",
     "SparseVector",
     "PartitionSelection",
+    "MatrixMechanism",
     "PureDP",
     "Poisson",
     "WithoutReplacement",
@@ -34,6 +35,7 @@ COMMON = (
     "ShuffledBatches",
     "Shuffle",
     "Group",
+    "User",
 )
 """Names that are offered first, in this order (convention: those of most statistics and training runs)."""
 

@@ -202,7 +202,7 @@ def test_targets_of_calibrations() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(cm.RelationError, match="either may be the first"):
+    with pytest.raises(cm.RelationError, match="either of them may come first"):
         cm.KaryResponse(values=3, p="1/2").privacy_loss("add")
     with pytest.raises(cm.InputError, match="choose one of both, remove, add"):
         cm.PureDP(1).privacy_loss("up")

@@ -300,7 +300,7 @@ def test_signed(shell: Shell) -> None:
         (["spend", "a", "Gausian(1)"], 2, "did you mean"),
         (["spend", "a", f"{STEP} @ Poisson(rate=0.1)"], 2, "add-remove neighbours"),
         (["spend", "a", "Gaussian(sigma=0.001)"], 3, "Nothing was charged. Use more noise, or ask the owner."),
-        (["spend", "a", "ApproximateDP(0.1, 1e-9)"], 3, "fixed when it was opened"),
+        (["spend", "a", "ApproximateDP(0.1, 1e-9)"], 3, "open an account with a larger slack"),
         (["spend", "expired", STEP], 3, "has expired"),
         (["verify", "a", "--head", "0:ff"], 4, "rolled back"),
         (["verify", "--head", "0:ff"], 2, "SEQ:HASH"),

@@ -422,10 +422,14 @@ def test_slack_constants() -> None:
         (
             lambda: noise("4") @ cm.WithoutReplacement(rate="0.1") @ cm.ShuffledBatches(batches=3),
             cm.HypothesisError,
-            "without a sample",
+            "no sample and no group inside",
         ),
         (lambda: (noise("4") + noise("5")) @ cm.ShuffledBatches(batches=3), cm.HypothesisError, "one mechanism"),
-        (lambda: cm.ZeroConcentrated(rho=1) @ cm.ShuffledBatches(batches=3), cm.HypothesisError, "pair is known"),
+        (
+            lambda: cm.ZeroConcentrated(rho=1) @ cm.ShuffledBatches(batches=3),
+            cm.HypothesisError,
+            "known dominating pair",
+        ),
     ],
 )
 def test_what_is_refused(make: Any, error: type[Exception], words: str) -> None:

@@ -165,7 +165,7 @@ def test_a_sample_of_users_enumerated() -> None:
     ("make", "error", "words"),
     [
         (lambda: (cm.PureDP(1) * 2) @ cm.Shuffle(reports=9), cm.HypothesisError, "one Shuffle each"),
-        (lambda: cm.ZeroConcentrated(rho=1) @ cm.Shuffle(reports=9), cm.HypothesisError, "its curve is known"),
+        (lambda: cm.ZeroConcentrated(rho=1) @ cm.Shuffle(reports=9), cm.HypothesisError, "not known to be epsilon-DP"),
         (
             lambda: cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE) @ cm.Shuffle(reports=9),
             cm.RelationError,

@@ -261,7 +261,7 @@ def test_two_processes_without_a_wrapper_are_refused(processes: list[dict[str, A
 def test_two_processes_refuse(processes: list[dict[str, Any]]) -> None:
     assert "different keys" in processes[1]["different keys"]
     for process in processes:
-        assert "neither independent nor of this rate" in process["stock poisson"]
+        assert "neither drawn independently nor with this rate" in process["stock poisson"]
 
 
 def test_trap_distributed_poisson_of_opacus(processes: list[dict[str, Any]]) -> None:

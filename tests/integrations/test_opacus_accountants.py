@@ -41,7 +41,7 @@ def test_other_refusals() -> None:
     }
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("rdp", {"sample": 64}, "does not know this loader"),
-        (FIXED, {}, "sample=… for samples"),
+        (FIXED, {}, "give sample=…"),
         (FIXED, {"sample": 64, "rate": "0.1"}, "one of them"),
         (FIXED, {"rate": "0.1"}, "does not account for PoissonSampler"),
         (POISSON, {"sample": 64}, "does not account for FixedSizeSampler"),

@@ -331,7 +331,7 @@ def test_other_modes(ledger: cm.Ledger) -> None:
 def test_slack(ledger: cm.Ledger) -> None:
     promise = cm.ApproximateDP("0.01", "1e-8")
     plain = ledger.create("plain", epsilon=1, delta=1e-6)
-    with pytest.raises(cm.BudgetRefused, match="fixed when it was opened"):
+    with pytest.raises(cm.BudgetRefused, match="the slack of this budget is 0; open an account"):
         plain.spend(promise)
     some = ledger.create("some", epsilon=1, delta=1e-6, slack="1e-7")
     assert some.would_fit(promise) == 10

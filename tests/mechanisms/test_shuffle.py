@@ -153,7 +153,7 @@ def test_text_words_and_calibrate() -> None:
         "PureDP(1000) @ Shuffle(reports=5)": "protect nobody, shuffled or not",
         "ZeroConcentrated(2) @ Shuffle(reports=10)": r"@ ShuffledBatches\(batches=...\).*RandomAllocation\(steps=...\)",
         "(PureDP(1) * 2) @ Shuffle(reports=10)": "one local randomizer",
-        "ZeroConcentrated(1) @ Shuffle(reports=10)": r"is PureDP\(epsilon=…\)",
+        "ZeroConcentrated(1) @ Shuffle(reports=10)": r"as PureDP\(epsilon=…\)",
         "PureDP(1) @ Poisson(0.1) @ Shuffle(reports=10)": "one local randomizer",
         "PureDP(1) @ Shuffle(reports=10) @ WithoutReplacement(0.1)": "all reports are shuffled together",
         "PureDP(1) @ Shuffle(reports=10) + Laplace(1) @ Poisson(0.1)": "a run has one relation",

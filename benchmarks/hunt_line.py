@@ -31,8 +31,8 @@ from cumulant.exact.grid import refine
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.choose import Side, choose_line, guess, sides
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
-from cumulant.exact.inversion.line import Line, build_line
+from cumulant.exact.inversion.lattice_line import build_lattice_line
+from cumulant.exact.inversion.line import Line, build_line, spacing_of
 from cumulant.exact.inversion.solver import Effort, ProvedEnd
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B

@@ -37,11 +37,12 @@ def test_every_relation_speaks_for_itself(relation: Relation) -> None:
 
 
 def test_two_relations_have_nothing_in_common() -> None:
-    assert agreed([(Relation.ANY, "a"), (Relation.ADD_REMOVE, "b")])[0] is Relation.ADD_REMOVE
+    replaced, added = (cm.Gaussian(sigma=1, relation=each) for each in ("replace-one", "add-remove"))
+    assert agreed([cm.PureDP(1), added]) == (Relation.ADD_REMOVE, added)
     with pytest.raises(
-        cm.RelationError, match="a is stated for replace-one neighbours and b for add-remove neighbours"
+        cm.RelationError, match=r"Gaussian\(.*\) is stated for replace-one neighbours and .* for add-remove neighbours"
     ):
-        agreed([(Relation.REPLACE_ONE, "a"), (Relation.ADD_REMOVE, "b")])
+        agreed([replaced, added])
 
 
 # ---- a record that a special one replaces

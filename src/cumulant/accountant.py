@@ -113,7 +113,7 @@ class Accountant(Expression):
         # prices take longer than all the rest, so other threads do not wait for them
         prices = [] if self._tariff is None else [(p.upper, each * count) for p, each in self._tariff.prices(what)]
         with self._lock:
-            stated = agreed(((mechanism.relation, mechanism) for mechanism in new), self._stated)
+            stated = agreed(new, self._stated)
             totals = {m: domains.times(self._terms.get(m, 0) + each) for m, each in new.items()}
             if prices:
                 self._total = self._charged(what, count, prices)

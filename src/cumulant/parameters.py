@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, InitVar, dataclass, field, fields, make_dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, dataclass_transform
 
 from cumulant.domains import Domain, Exact, ExactTuple, Less, Number, Several
@@ -210,5 +211,6 @@ class Declared:
         """Return everything that equality means: exact values, not spellings."""
         if self.kept is None:
             raise TypeError(f"{type(self).__name__} is not declared; decorate it with register, or give it a key()")
-        values = tuple(getattr(self, name) for name in self.kept)
-        return values[0] if len(values) == 1 else values
+        # of one name this is its value, of several a tuple
+        found: Hashable = attrgetter(*self.kept)(self) if self.kept else ()
+        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from cumulant.domains import Exact
 from cumulant.errors import InputError, RelationError, shown
@@ -246,12 +246,21 @@ def _as_replaced(*parts: Stated) -> str:
     return f": for Poisson samples, {noise} @ {drawn}"
 
 
-def agreed(relations: Iterable[Stated], stated: Stated = UNSTATED) -> Stated:
+class Related(Protocol):
+    """Anything that is stated for one relation."""
+
+    @property
+    def relation(self) -> Relation:
+        """Return the relation that it is stated for."""
+
+
+def agreed(parts: Iterable[Related], stated: Stated = UNSTATED) -> Stated:
     """Return the one relation all parts are stated for, with a part of it; RelationError when there are two.
 
     A caller that keeps the result gives it as `stated`, and need not look at old parts again.
     """
-    for relation, part in relations:
+    for part in parts:
+        relation = part.relation
         if relation is Relation.ANY:
             continue
         if stated[0] not in (Relation.ANY, relation):

@@ -131,7 +131,7 @@ def pure_epsilon(rounds: Rounds) -> Answer:
     Returns +inf if one of them is unbounded or may be infinite.
     """
     limits = limits_of(rounds)
-    return _answer(limits.largest if limits.leak == 0 else math.inf, _GRID, _rigour(rounds))
+    return Answer(limits.largest if limits.leak == 0 else math.inf, None, _rigour(rounds), way=_GRID)
 
 
 def _single_deltas(asked: Sequence[tuple[Rounds, int, Query]]) -> list[Answer] | None:
@@ -151,9 +151,9 @@ def _end_without_composition(rounds: Rounds, query: Query, limits: Limits) -> An
     if not query.wants_epsilon:
         return None
     if rounded_down(query.value) == 0:  # no float is as small, so no grid is tilted for it
-        return _answer(math.inf, _GRID, _rigour(rounds))
+        return Answer(math.inf, None, _rigour(rounds), way=_GRID)
     if limits.distance <= rounded_down(query.value):
-        return _answer(0.0, _GRID, _rigour(rounds))
+        return Answer(0.0, None, _rigour(rounds), way=_GRID)
     return None
 
 
@@ -170,7 +170,7 @@ def _composed_end(
 
     Floats (unless they were asked before) or a grid answer where balls do not.
     """
-    effort = _effort(prove)
+    effort = Effort.unlimited() if prove else Effort()
     by_line = solver.upper_end(rounds, query, accuracy, theorem_b, effort)
 
     def otherwise() -> Answer:
@@ -189,15 +189,15 @@ def _least_end(
 ) -> Answer:
     """Return the smallest epsilon, or delta, of a composition and of bounds without one."""
     if query.wants_epsilon and limits.leak <= rounded_down(query.value) and limits.largest < found.value:
-        found = _answer(limits.largest, _GRID, _rigour(rounds))
+        found = Answer(limits.largest, None, _rigour(rounds), way=_GRID)
     if (added := basic_composition(rounds, query)) < found.value:
-        found = _answer(added, closed.ROUTE, "proved")
+        found = Answer(added, None, "proved", way=closed.ROUTE)
     if rounds.adaptive:
         found = _least_adaptive_end(rounds, query, theorem_b, found, prove)
     if query.wants_epsilon:
         return found
     most = min(limits.distance, limits.leak if limits.largest <= rounded_down(query.value) else 1.0, 1.0)
-    return found if found.value <= most else _answer(most, _GRID, _rigour(rounds))
+    return found if found.value <= most else Answer(most, None, _rigour(rounds), way=_GRID)
 
 
 def _least_adaptive_end(rounds: Rounds, query: Query, theorem_b: bool, found: Answer, prove: bool) -> Answer:
@@ -207,7 +207,7 @@ def _least_adaptive_end(rounds: Rounds, query: Query, theorem_b: bool, found: An
         log_delta = math.log(max(found.value, ANSWER.underflow))
     optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, theorem_b)
     if optimum is not None and (enough := optimum.upper_end(query)) < found.value:
-        found = _answer(enough, _ADAPTIVE, _rigour(rounds))
+        found = Answer(enough, None, _rigour(rounds), way=_ADAPTIVE)
     if not theorem_b or found.way == _ADAPTIVE:  # which is the optimum itself
         return found
     if not query.wants_epsilon:
@@ -298,7 +298,7 @@ def lower_end(rounds: Rounds, query: Query, accuracy: float, prove: bool = False
 def _larger_bound(found: Answer | None, needed: float) -> Answer | None:
     """Return the lower bound of fixed queries, or that of adaptive queries if it is larger."""
     best = 0.0 if found is None else found.value
-    return _answer(needed, ADAPTIVE, "bounded") if needed > best else found
+    return Answer(needed, None, "bounded", way=ADAPTIVE) if needed > best else found
 
 
 def _best_witness(rounds: Rounds, query: Query, accuracy: float, prove: bool) -> Answer | None:
@@ -311,18 +311,19 @@ def _best_witness(rounds: Rounds, query: Query, accuracy: float, prove: bool) ->
     guesses = [math.inf] * len(listed)
     if len(listed) > 1:
         guesses = [solver.guessed_end(terms, round_types, query) for _, terms, round_types in listed]
-    ends, most = [_answer(0.0, "", "proved")] * len(listed), 0.0
+    ends, most = [Answer(0.0, None, "proved")] * len(listed), 0.0
     for i in np.argsort(-np.array(guesses), kind="stable").tolist():
         if guesses[i] * (1 + accuracy) < most:
             break
         name, terms, round_types = listed[i]
         proved = None
         if round_types is not None:
-            proved = solver.lower_end(rounds, terms, round_types, query, accuracy, _effort(prove))
-        ends[i] = _answer(0.0 if proved is None else proved.value, name, "proved")
+            effort = Effort.unlimited() if prove else Effort()
+            proved = solver.lower_end(rounds, terms, round_types, query, accuracy, effort)
+        ends[i] = Answer(0.0 if proved is None else proved.value, None, "proved", way=name)
         if proved is None or (proved.smoothed and not prove):
             on_grid = search.grid_end(terms, query, max(accuracy, ANSWER.finest_witness), upper=False)
-            ends[i] = max(ends[i], _answer(on_grid.value, name, "bounded"), key=attrgetter("value"))
+            ends[i] = max(ends[i], Answer(on_grid.value, None, "bounded", way=name), key=attrgetter("value"))
         most = max(most, ends[i].value)
     return max(ends, key=attrgetter("value")) if most > 0 else None
 
@@ -369,11 +370,6 @@ def _proved_smaller(terms: Terms, query: Query, best: Bound, accuracy: float) ->
     epsilon, delta = (best.value, given) if query.wants_epsilon else (given, best.value)
     coarser, order = ANSWER.coarser if query.wants_epsilon else 1, best.order - 1
     return search.grid_delta(terms, epsilon, coarser * accuracy, True, most=order, enough=delta).value <= delta
-
-
-def _effort(prove: bool) -> Effort:
-    """Return the work limits: none of them counts if a proof is wanted."""
-    return Effort.unlimited() if prove else Effort()
 
 
 def _has_wanted_proof(found: Answer, prove: bool) -> bool:
@@ -460,14 +456,6 @@ def _grid_answer(bound: Bound, way: str, rounds: Rounds) -> Answer:
     """Return the answer that a grid gave; NaN for order or width becomes None."""
     order, width = (number if math.isfinite(number) else None for number in (bound.order, bound.width))
     return Answer(bound.value, order, _rigour(rounds), way=way, width=width, points=bound.points)
-
-
-def _answer(value: float, way: str, rigour: str) -> Answer:
-    """Return an answer that no grid gave.
-
-    For a lower bound `way` names the data sets that show it.
-    """
-    return Answer(value, None, rigour, way=way)
 
 
 def _rigour(rounds: Rounds) -> str:

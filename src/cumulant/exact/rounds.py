@@ -215,7 +215,10 @@ class Rounds:
     @property
     def estimated(self) -> bool:
         """Return True if the law of some round was estimated, so that no answer is proved."""
-        return any(one.pair.estimated for one, _ in self.parts)
+        found = False
+        for one, _ in self.parts:
+            found = found or one.pair.estimated
+        return found
 
     def bound_name(self, way: str) -> str:
         """Return the name of the bound that an answer by this route cites.

@@ -28,8 +28,8 @@ from cumulant.exact.adaptive.theorem_w_line import build_reference_line, end_alo
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.choose import Side, best_value, choose_second_line, sides
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
-from cumulant.exact.inversion.line import Choice, build_line
+from cumulant.exact.inversion.lattice_line import build_lattice_line
+from cumulant.exact.inversion.line import Choice, build_line, spacing_of
 from cumulant.exact.inversion.line import Line as InversionLine
 from cumulant.exact.inversion.saddle import Line
 from cumulant.exact.inversion.settings import LINE

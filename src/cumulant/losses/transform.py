@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import methodcaller
 from typing import Any
@@ -383,9 +383,9 @@ class DensityLaw(Transform, ABC):
         """Return log of Lemma Q's bound for every panel and every rho, for the worse sign."""
         r, middle = ((high - low) / 2)[:, None], ((low + high) / 2)[:, None]
         half, height = r * (RHO + 1 / RHO) / 2, r * (RHO - 1 / RHO) / 2
-        size = np.max(
-            [self.log_majorant(sign, lam, top, middle, half, height, ON_FLOATS) for sign in self.signs], axis=0
-        )
+        size = np.full_like(half, -np.inf)
+        for sign in self.signs:
+            size = np.maximum(size, self.log_majorant(sign, lam, top, middle, half, height, ON_FLOATS))
         found = np.log(8 * r / (1 - RHO**-2)) + size - 2 * NODES * np.log(RHO) + LOG_MARGIN
         return np.where(np.isnan(found), np.inf, found)
 
@@ -451,21 +451,19 @@ class Mixed(DensityLaw):
     base: Base
     rate: Fraction
     direction: str
+    signs: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    steepness: float = field(init=False, repr=False, compare=False)
+    whole: bool = field(init=False, repr=False, compare=False)
+    """True if every loss x counts; the symmetric pair takes x > 0 in both directions."""
+
+    def __post_init__(self) -> None:
+        signs = {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
+        object.__setattr__(self, "signs", signs)
+        object.__setattr__(self, "steepness", float(self.base.shift))
+        object.__setattr__(self, "whole", len(signs) == 1)
 
     def strip_law(self) -> Mixed | None:
-        return self if len(self.signs) == 1 and self.base.growth(0.0, ON_FLOATS) is not None else None
-
-    @property
-    def whole(self) -> bool:
-        return self.direction != "symmetric"
-
-    @property
-    def signs(self) -> tuple[int, ...]:
-        return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
-
-    @property
-    def steepness(self) -> float:
-        return float(self.base.shift)
+        return self if self.whole and self.base.growth(0.0, ON_FLOATS) is not None else None
 
     def _numbers(self, on: Any) -> tuple[Any, Any, Any]:
         """Return t, g and 1 - g."""

@@ -69,7 +69,7 @@ class ExponentialFamilyMechanism(Mechanism):
         return given
 
     @property
-    def estimated(self) -> bool:
+    def estimated(self) -> bool:  # type: ignore[override]
         return callable(self.hessian) or callable(self.lipschitz)
 
     @property

@@ -70,7 +70,7 @@ class ByFunction(Mechanism):
     upper_bound: bool = False
 
     @property
-    def estimated(self) -> bool:
+    def estimated(self) -> bool:  # type: ignore[override]
         return not accepts_balls(self.function)
 
     def key(self) -> Hashable:

@@ -93,7 +93,7 @@ class Grouped(Wrapper):
     size: int
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return self.inner.surrogate or not self.inner.grouped_attained
 
     @property

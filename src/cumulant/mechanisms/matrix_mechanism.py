@@ -216,7 +216,7 @@ class MatrixMechanism(Mechanism):
         return gaussian.pair()
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return not self.square(None).exact
 
     def unsampled(self) -> str:
@@ -249,7 +249,7 @@ class MatrixRun(Wrapper):
     amplified: ClassVar[bool] = True
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return not self._plain and not any(self._below())
 
     @property

@@ -54,12 +54,15 @@ class Expression(Answers):
         """Return each distinct mechanism and how often it ran."""
 
     def record(self) -> RunRecord:
-        return RunRecord(tuple(mechanism.part(times) for mechanism, times in self.terms.items()), self.relation, self)
+        parts: list[Component] = []
+        for mechanism, times in self.terms.items():
+            parts.append(mechanism.part(times))
+        return RunRecord(tuple(parts), self.relation, self)
 
     @property
     def relation(self) -> Relation:
         """Return the neighbouring relation of every statement about this expression."""
-        return agreed((mechanism.relation, mechanism) for mechanism in self.terms)[0]
+        return agreed(self.terms)[0]
 
     @property
     def estimated(self) -> bool:
@@ -195,7 +198,7 @@ class Run(Expression):
     def __init__(self, terms: Mapping[Mechanism, int]) -> None:
         self._terms = dict(terms)
         self._hash = hash(frozenset(self._terms.items()))
-        self.relation = agreed((mechanism.relation, mechanism) for mechanism in self._terms)[0]
+        self.relation = agreed(self._terms)[0]
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:
@@ -216,8 +219,10 @@ class Run(Expression):
 
 def run(terms: Mapping[Mechanism, int], repeated: int = 1) -> Expression:
     """Return the run with these terms, repeated so many times; a single mechanism that ran once is itself."""
-    terms = {mechanism: domains.times(repeated * times) for mechanism, times in terms.items()}
-    return next(iter(terms)) if list(terms.values()) == [1] else Run(terms)
+    counted: dict[Mechanism, int] = {}
+    for mechanism, times in terms.items():
+        counted[mechanism] = domains.times(repeated * times)
+    return next(iter(counted)) if list(counted.values()) == [1] else Run(counted)
 
 
 class Mechanism(Declared, Expression):
@@ -239,6 +244,10 @@ class Mechanism(Declared, Expression):
     amplified: ClassVar[bool] = False
     scaled_to_norm: bool = False
     """True if its noise is scaled to a norm, as sums of clipped vectors need it."""
+    estimated: bool = False
+    """True if a number about it rests on a function that is only sampled in floats."""
+    surrogate: bool = False
+    """True if it bounds what ran from above only, so that it has no lower end."""
     attacked: str = "members"
     """The plural of what a membership attack finds."""
 
@@ -274,14 +283,6 @@ class Mechanism(Declared, Expression):
 
     def record(self) -> RunRecord:
         return RunRecord((self.part(1),), self.relation, self)
-
-    @property
-    def estimated(self) -> bool:
-        return False
-
-    @property
-    def surrogate(self) -> bool:
-        return False
 
     @property
     def frozen(self) -> bool:
@@ -450,11 +451,11 @@ class Wrapper(Mechanism):
         return self.inner.relation
 
     @property
-    def estimated(self) -> bool:
+    def estimated(self) -> bool:  # type: ignore[override]
         return self.inner.estimated
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return self.inner.surrogate
 
     @property
@@ -524,7 +525,7 @@ class Sampled(Wrapper):
         return self.scheme.relation
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return self.inner.surrogate or self.scheme.surrogate
 
     @property
@@ -628,7 +629,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
         raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}")
     size, _ = scheme.sizes()
     for mechanism in inner.terms:
-        if mechanism.sized and not scheme.fixed:
+        if not scheme.fixed and mechanism.sized:
             raise InputError(
                 f"{mechanism} is stated for data sets of one size, but samples of {scheme} have random sizes; "
                 "state it without a size, or draw samples of a fixed size around it"

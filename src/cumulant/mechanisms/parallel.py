@@ -80,7 +80,7 @@ class Parallel(Mechanism):
     """Whether the statement is for a record that is replaced, so that it may move from one part to another."""
 
     def _validate(self) -> None:
-        stated = agreed((part.relation, part) for part in self.parts)[0]
+        stated = agreed(self.parts)[0]
         if self.by == "position" and stated is Relation.ADD_REMOVE:
             raise RelationError(
                 'by="position" is for replace-one neighbours: a record that is removed moves all later ones to other places; '
@@ -132,11 +132,11 @@ class Parallel(Mechanism):
         return [two.chain(part) for part in dict.fromkeys(self.parts)]  # type: ignore[attr-defined]
 
     @property
-    def estimated(self) -> bool:
+    def estimated(self) -> bool:  # type: ignore[override]
         return any(part.estimated for part in self.parts)
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return any(part.surrogate for part in self.parts)
 
     @property

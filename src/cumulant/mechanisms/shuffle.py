@@ -148,7 +148,7 @@ class ShuffledByPair(Shuffled):
     amplified: ClassVar[bool] = True  # its pair is that of one report, which says nothing of a group
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return True
 
     def part(self, times: int) -> Component:

@@ -102,7 +102,7 @@ class UserMechanism(Wrapper):
     amplified: ClassVar[bool] = True  # several users are not several records of one
 
     @property
-    def surrogate(self) -> bool:
+    def surrogate(self) -> bool:  # type: ignore[override]
         return self.inner.surrogate or not self.inner.user_attained
 
     @property

@@ -83,7 +83,10 @@ def legendre_balls(nodes: int, bits: int) -> list[tuple[Any, Any]]:
     """
     from flint import arb
 
-    return [arb.legendre_p_root(nodes, k, weight=True) for k in range(nodes)]
+    found = []
+    for k in range(nodes):
+        found.append(arb.legendre_p_root(nodes, k, weight=True))
+    return found
 
 
 def ball_integral(integrand: Callable[[Any, bool], Any], low: Any, high: Any, bits: int, error: Any) -> Any:

@@ -13,7 +13,7 @@ from cumulant.accounting import rounds
 from cumulant.conversion.query import Query
 from cumulant.exact.inversion import choose, lattice_line, solver
 from cumulant.exact.inversion.choose import Side
-from cumulant.exact.inversion.line import Choice, Line
+from cumulant.exact.inversion.line import Choice, Line, spacing_of
 from cumulant.losses.transform import Lattice
 from cumulant.numerics.arithmetic import BALLS
 
@@ -29,7 +29,7 @@ def sides(run: cm.Expression) -> list[Side]:
 
 
 def built(where: Side, epsilon: float, accuracy: float = 1e-9) -> Line:
-    choice = choose.choose_line(where, None, epsilon, accuracy, lattice_line.spacing_of(where.round_types))
+    choice = choose.choose_line(where, None, epsilon, accuracy, spacing_of(where.round_types))
     assert choice is not None
     with BALLS.at(choice.bits):
         return lattice_line.build_lattice_line(where.round_types, choice)
@@ -237,7 +237,7 @@ def test_what_is_left_out_is_bounded_term_by_term() -> None:
 
 def test_without_the_images_the_lower_end_is_too_high() -> None:
     (where,) = sides(RUN)
-    choice = choose.choose_line(where, None, 30.0, 1e-9, lattice_line.spacing_of(where.round_types))
+    choice = choose.choose_line(where, None, 30.0, 1e-9, spacing_of(where.round_types))
     assert choice is not None
     with BALLS.at(choice.bits):
         at = BALLS.number(30)

@@ -18,8 +18,8 @@ from cumulant.exact.adaptive import theorem_w
 from cumulant.exact.adaptive.theorem_w import ReferenceChoice
 from cumulant.exact.inversion.choose import Side, choose_best_order
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
-from cumulant.exact.inversion.line import Line, build_line
+from cumulant.exact.inversion.lattice_line import build_lattice_line
+from cumulant.exact.inversion.line import Line, build_line, spacing_of
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.inversion.solver import ProvedEnd, prove_end
 from cumulant.exact.rounds import Rounds

@@ -182,7 +182,9 @@ def _decay_exponent_and_bits(side: Side, wanted: float, gap: float, last: float)
     The bits are for the wanted digits, the digits that cancel, and a guard.
     """
     exponent = wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
-    rounds = sum(times for _, times in side.round_types)
+    rounds = 0
+    for _, times in side.round_types:
+        rounds += times
     bits = math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + LINE.guard_bits
     return exponent, max(bits, LINE.fewest_bits)
 

@@ -142,10 +142,9 @@ def extend_decay(
             <= top - DECAY.worth_intervals * DECAY.fewest_frequencies * step
         ):
             continue
-        windows = [
-            _build_window(round_type, profile, lam, top, exponent, cut)
-            for round_type, profile in zip(round_types, profiles, strict=True)
-        ]
+        windows: list[_Window] = []
+        for round_type, profile in zip(round_types, profiles, strict=True):
+            windows.append(_build_window(round_type, profile, lam, top, exponent, cut))
         top = _cover_downwards(windows, top, exponent, gauss, step)
     return top
 
@@ -280,10 +279,6 @@ class Profile:
             square += float(mass[kept] @ loss[kept] ** 2)
         return max(square - mean * mean / whole, 0.0) if whole > 0 else 0.0
 
-    def window(self, rare: float) -> tuple[float, float]:
-        """Return the window of Lemmas S1 and S2: all v but the largest, which have at most the mass `rare`."""
-        return float(self.v[0]), self.upper_quantile(rare)
-
     def upper_quantile(self, rare: float) -> float:
         """Return the v above which at most the mass `rare` lies."""
         above = np.cumsum(self.mass[::-1])[::-1]
@@ -320,7 +315,8 @@ def _build_window(
         rule = round_type.atoms or Rule([], [], arb(0))
     else:
         rare = max(omitted_mass(exponent, round_type.times), cut)
-        edges = list(profile.window(rare))
+        # all v but the largest, which have at most the mass `rare`
+        edges = [float(profile.v[0]), profile.upper_quantile(rare)]
         goal = round_type.log_mass + math.log(1e-3 * min(1.0, exponent / round_type.times)) - 4
         rule = round_type.law.rule(lam, top, goal, edges, beyond=False)
     centre = arb(_centre(rule))
@@ -369,7 +365,9 @@ def _cover_downwards(windows: list[_Window], last: float, exponent: float, gauss
     for _ in range(DECAY.most_intervals):
         halves = np.minimum(DECAY.interval_halves * top, top / 2)
         centres = top - halves
-        found = sum(window.times * window.estimates(centres, halves) for window in windows)
+        found = np.zeros_like(centres)
+        for window in windows:
+            found = found + window.times * window.estimates(centres, halves)
         found = found - slow * (centres - halves) ** 2
         passing = np.flatnonzero(found <= -exponent * (1 + DECAY.margin) - DECAY.margin)
         if not passing.size or 2 * halves[passing[0]] < DECAY.fewest_frequencies * step:

@@ -213,7 +213,7 @@ def _last_check_point(rounds: Sequence[FloatRoundType], lam: float, exponent: fl
 def _build_window(each: FloatRoundType, lam: float, top: float, exponent: float, cut: float) -> Window:
     """Return the law without its largest losses as points, accurate up to the frequency `top`."""
     times = next_power_of_two(each.times)
-    edges = each.profile.window(max(omitted_mass(exponent, times), cut))
+    edges = float(each.profile.v[0]), each.profile.upper_quantile(max(omitted_mass(exponent, times), cut))
     goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
     rule = float_rule(each.law, lam, rounded_up_frequency(top), goal, edges, beyond=False)
     share, part = each.share(rule), total(rule.weights)

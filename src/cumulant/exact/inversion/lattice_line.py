@@ -11,6 +11,7 @@ from cumulant.exact.inversion.decay import DecayNotProved, extend_decay
 from cumulant.exact.inversion.line import (
     Choice,
     Line,
+    common_lattice,
     composed_transform,
     leak_probability,
     moment_ball,
@@ -18,37 +19,6 @@ from cumulant.exact.inversion.line import (
 )
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import RoundTypes
-from cumulant.losses.transform import Lattice
-from cumulant.numerics.arithmetic import BALLS
-
-
-def common_lattice(round_types: RoundTypes) -> Lattice | None:
-    """Return the lattice that holds the sum of all losses, offset included.
-
-    Returns None if none is known.
-    """
-    found: list[tuple[Lattice, int]] = []
-    for each, times in round_types:
-        lattice = None if each.square is not None else each.lattice()
-        if lattice is None:
-            return None
-        found.append((lattice, times))
-    if len(found) == 1:
-        (only, times), *_ = found
-        return Lattice(BALLS.number(only.spacing), times * BALLS.number(only.offset))
-    if not all(each.rational for each, _ in found):
-        return None
-    whole = math.lcm(*(each.spacing.denominator for each, _ in found))
-    spacing = Fraction(math.gcd(*(int(each.spacing * whole) for each, _ in found)), whole)
-    offset = sum((times * each.offset for each, times in found), start=Fraction(0))
-    return Lattice(BALLS.number(spacing), BALLS.number(offset))
-
-
-def spacing_of(round_types: RoundTypes) -> float:
-    """Return the spacing of the lattice that holds all losses, roughly; 0 if there is none."""
-    with BALLS.at(64):
-        found = common_lattice(round_types)
-        return 0.0 if found is None else float(found.spacing.mid())
 
 
 def build_lattice_line(

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,8 @@ def composed_transform(
         nodes += rule.size
         if nodes * count > work:
             raise DecayTooSlow(f"a proof would take {count:,} frequencies at {nodes:,} nodes")
-        values = [
-            value * one**round_type.times
-            for value, one in zip(values, transform_values(rule, width, count), strict=True)
-        ]
+        for m, value in enumerate(transform_values(rule, width, count)):
+            values[m] *= value**round_type.times
     return values, nodes
 
 
@@ -103,6 +102,35 @@ def leak_probability(round_types: RoundTypes) -> Any:
         if not leak.is_zero():
             total += times * (-leak).log1p()
     return -total.expm1()
+
+
+def common_lattice(round_types: RoundTypes) -> Lattice | None:
+    """Return the lattice that holds the sum of all losses, offset included.
+
+    Returns None if none is known.
+    """
+    found: list[tuple[Lattice, int]] = []
+    for each, times in round_types:
+        lattice = None if each.square is not None else each.lattice()
+        if lattice is None:
+            return None
+        found.append((lattice, times))
+    if len(found) == 1:
+        (only, times), *_ = found
+        return Lattice(BALLS.number(only.spacing), times * BALLS.number(only.offset))
+    if not all(each.rational for each, _ in found):
+        return None
+    whole = math.lcm(*(each.spacing.denominator for each, _ in found))
+    spacing = Fraction(math.gcd(*(int(each.spacing * whole) for each, _ in found)), whole)
+    offset = sum((times * each.offset for each, times in found), start=Fraction(0))
+    return Lattice(BALLS.number(spacing), BALLS.number(offset))
+
+
+def spacing_of(round_types: RoundTypes) -> float:
+    """Return the spacing of the lattice that holds all losses, roughly; 0 if there is none."""
+    with BALLS.at(64):
+        found = common_lattice(round_types)
+        return 0.0 if found is None else float(found.spacing.mid())
 
 
 def moment_ball(round_types: RoundTypes, choice: Choice, square: Fraction) -> Any:
@@ -136,7 +164,10 @@ def image_bound(choice: Choice, period: Any, moment: Any, epsilon: Any) -> Any:
 
 def gaussian_square(round_types: RoundTypes) -> Fraction:
     """Return SUM k t^2 of the unsampled Gaussians."""
-    return sum((each.square * times for each, times in round_types if each.square is not None), start=Fraction(0))
+    total = Fraction(0)
+    for each, times in round_types:
+        total += (each.square or 0) * times
+    return total
 
 
 def tilted_type(each: Transform, times: int, choice: Choice) -> TiltedType:
@@ -192,11 +223,13 @@ def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:
         rows: list[Any] = []
         for _ in range(coarse):
             rows += row
-            row = [value * phase for value, phase in zip(row, coarse_phases, strict=True)]
+            row = list(map(mul, row, coarse_phases))
         product = acb_mat(coarse, len(points), rows) * acb_mat(len(points), fine, columns)
         for m, entry in enumerate(product.entries()):
             found[m] += entry if side == "plus" else entry.conjugate()
-    return [value + blur for value in found[: count + 1]]
+    for m in range(count + 1):
+        found[m] += blur
+    return found[: count + 1]
 
 
 # ---- the line in floats, to search along
@@ -312,8 +345,8 @@ class Line:
     """Spacing a and offset o of the losses; None if they lie on no lattice."""
     folds: int = 0
     """J, which is odd, so that the frequencies are 0 and (J-1)/2 pairs; 0 without a lattice."""
-    indices: tuple[int, ...] | None = None
-    """The m that are summed; None if they are 0, ..., N."""
+    indices: tuple[int, ...] = ()
+    """The m that are summed; empty if they are 0, ..., N."""
     _cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -325,10 +358,6 @@ class Line:
     def period(self) -> Any:
         """Return T as a ball: aJ on a lattice."""
         return BALLS.number(self.choice.period) if self.lattice is None else self.lattice.spacing * self.folds
-
-    def _summed(self) -> Sequence[int]:
-        """Return the m of all frequencies that are summed."""
-        return range(len(self.values)) if self.indices is None else self.indices
 
     def _weights(self, test: TestFunction) -> list[Any]:
         """Return M(z_m) / D(z_m), or on a lattice M(z_m) e^{-z_m o} times each lattice sum.
@@ -342,7 +371,7 @@ class Line:
             found: list[Any] = []
             with BALLS.at(self.choice.bits):  # the precision of the line, whatever that of the first caller is
                 lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
-                for m, value in zip(self._summed(), self.values, strict=True):
+                for m, value in zip(self.indices or range(len(self.values)), self.values, strict=True):
                     z = acb(lam, width * m)
                     if self.lattice is None:
                         found.append(value / test.denominator(z, BALLS.number))
@@ -400,7 +429,7 @@ class Line:
         factors = test.lattice_factors(rest)
         # e^{-z na} without the real part: its phase is a root of unity, so that large n lose no bits
         turn, total = -2 * arb.pi() / self.folds, arb(0)
-        for m, sums in zip(self._summed(), self._weights(test), strict=True):
+        for m, sums in zip(self.indices or range(len(self.values)), self._weights(test), strict=True):
             phase = acb(0, turn * (m * number % self.folds)).exp()
             inner = sum((factor * each for factor, each in zip(factors, sums, strict=True)), start=acb(0))
             total += (1 if m == 0 else 2) * (inner * phase).real
@@ -540,7 +569,7 @@ class Line:
         scale = (BALLS.number(self.choice.lam) * lattice.offset).exp() / self.values[0].real
         weights = np.array([[complex(each * scale) for each in sums] for sums in self._weights(test)])
         spacing, offset = float(lattice.spacing.mid()), float(lattice.offset.mid())
-        indices = np.array(self._summed(), dtype=np.float64)
+        indices = np.array(self.indices or range(len(self.values)), dtype=np.float64)
         return FloatLatticeLine(test, self.choice.lam, cgf, spacing, offset, self.folds, indices, weights)
 
 

@@ -104,7 +104,7 @@ class LineSettings:
     """Rounds from which on balls are asked without a guess in floats; chosen by hand: a line is then the best route."""
 
     largest_epsilon: int = 10**6
-    """Epsilon beyond which no line is tried; chosen by hand: nothing is protected there."""
+    """Epsilon beyond which no line is tried; chosen by hand: nothing is protected there. Every delta is below it."""
 
     rough_exponent: float = 6.0
     """Nats of the error terms of a line that only compares two directions; chosen by hand."""

@@ -32,7 +32,7 @@ from cumulant.exact.inversion.choose import (
     tightest_order,
 )
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
+from cumulant.exact.inversion.lattice_line import build_lattice_line
 from cumulant.exact.inversion.line import (
     Choice,
     Line,
@@ -41,6 +41,7 @@ from cumulant.exact.inversion.line import (
     leak_probability,
     moment_ball,
     right_tail_bound,
+    spacing_of,
 )
 from cumulant.exact.inversion.settings import LINE, SEARCH
 from cumulant.exact.rounds import Rounds, RoundTypes
@@ -139,7 +140,7 @@ def upper_end(
     """
     effort = effort or Effort()
     found_sides = sides(rounds, theorem_b)
-    if found_sides is None or rounds.estimated or _is_out_of_reach(query):
+    if found_sides is None or rounds.estimated or query.value > LINE.largest_epsilon:
         return None
     profile, by_theorem_b = found_sides
     winner = _theorem_b_is_smaller(profile, by_theorem_b, query, effort)
@@ -167,7 +168,7 @@ def lower_end(
     Returns None if the line has no answer.
     """
     side, effort = Side(terms, round_types), effort or Effort()
-    if rounds.estimated or _is_out_of_reach(query):
+    if rounds.estimated or query.value > LINE.largest_epsilon:
         return None
     if not _skips_guess(side, effort) and guess(side, query) is None:
         return None
@@ -176,15 +177,10 @@ def lower_end(
 
 def guessed_end(terms: Terms, round_types: RoundTypes | None, query: Query) -> float:
     """Return the epsilon, or delta, of these rounds by floats; +inf if floats have no guess."""
-    found = None if _is_out_of_reach(query) else guess(Side(terms, round_types or ()), query)
+    found = None if query.value > LINE.largest_epsilon else guess(Side(terms, round_types or ()), query)
     if found is None:
         return math.inf
     return found if query.wants_epsilon else math.exp(min(found, 0.0))
-
-
-def _is_out_of_reach(query: Query) -> bool:
-    """Return True if an epsilon is given that is too large for a line."""
-    return not query.wants_epsilon and query.value > LINE.largest_epsilon
 
 
 def _largest_direction(sides: list[Side], query: Query, accuracy: float, effort: Effort) -> ProvedEnd | None:
@@ -247,7 +243,7 @@ def _theorem_b_is_smaller(profile: list[Side], by_theorem_b: Side | None, query:
     shared, asked = _shared.get(), float(query.value)
     if shared is not None and (known := shared.decision(profile, by_theorem_b, asked)) is not None:
         return known
-    if by_theorem_b is None and all(_skips_guess(side, effort, LINE.many_rounds) for side in profile):
+    if by_theorem_b is None and all(map(partial(_skips_guess, effort=effort, many=LINE.many_rounds), profile)):
         return False
     guesses: list[float] = []
     for side in profile if by_theorem_b is not None else profile[:1]:

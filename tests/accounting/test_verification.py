@@ -16,7 +16,6 @@ import pytest
 import cumulant as cm
 from cumulant.accounting.cache import forget_answers
 from cumulant.accounting.choices import ConversionName, Method
-from cumulant.accounting.numbers import stated
 from cumulant.conversion import certify, renyi_to_dp
 from cumulant.conversion.certify import epsilon_on
 from cumulant.conversion.conversions import conversion
@@ -26,6 +25,7 @@ from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError, HypothesisError, NotationError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.decimals import Decimals, Interval, decimals
+from cumulant.numerics.rounding import stated
 
 W = cm.WithoutReplacement
 RUNS: dict[str, cm.Expression] = {

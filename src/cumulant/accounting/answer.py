@@ -535,7 +535,7 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
     if run.indirect and has_dominating_runs(run):
         ends = [found for each in dominated_runs(run) if (found := _lower(each, question))[0] is not None]
         return max(ends, key=lambda end: end[0] or 0.0, default=(None, "", ""))
-    if _has_batches(run):
+    if run.indirect and _has_batches(run):
         from cumulant.accounting.shuffled_passes import witnessed_rounds
 
         rounds = witnessed_rounds(run)

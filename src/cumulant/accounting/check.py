@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant.accounting import answer
-from cumulant.accounting.numbers import brief, stated
+from cumulant.accounting.numbers import brief
 from cumulant.accounting.numbers import rounded_down as printed_down
 from cumulant.accounting.numbers import rounded_up as printed_up
 from cumulant.accounting.question import DEFAULT_METHOD, Question
@@ -17,7 +17,7 @@ from cumulant.accounting.run import RunRecord
 from cumulant.accounting.serialization import plain
 from cumulant.domains import DELTA, EPSILON, Exact, Number
 from cumulant.html_box import facts_box
-from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up
+from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up, stated
 
 _NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
 """What is true with delta = 0 is true with these, so data sets that refute a claim here refute the pure one too."""

@@ -26,7 +26,6 @@ from cumulant.accounting.dominating_runs import averaged_square, dominating_runs
 from cumulant.accounting.group_lemma import one_record
 from cumulant.accounting.numbers import rounded_down as shown_down
 from cumulant.accounting.numbers import rounded_up as shown_up
-from cumulant.accounting.numbers import stated
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, Question
 from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
@@ -35,7 +34,7 @@ from cumulant.accounting.weaker_run import announced_run
 from cumulant.domains import Domain, Exact, Number
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.lazy_scipy import special
-from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up
+from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up, stated
 
 SLACK = Domain(
     Fraction(0),

@@ -8,25 +8,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from cumulant.numerics import rounding
-
-
-def stated(value: Fraction) -> float:
-    """Return the float that states a delta or an epsilon.
-
-    The decimal it prints as is not below the exact one, so no more is claimed.
-
-    >>> (
-    ...     stated(Fraction(1, 10**8)),
-    ...     Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3),
-    ...     stated(Fraction(10) ** 400),
-    ... )
-    (1e-08, True, inf)
-    """
-    above = rounding.rounded_up(value)
-    below = math.nextafter(above, 0.0)
-    return below if Fraction(repr(below)) >= value else above
-
 
 def rounded_up(value: float, digits: int = 4) -> str:
     """Return the value in decimal, rounded up to this many significant digits.

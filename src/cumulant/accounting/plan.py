@@ -6,17 +6,18 @@ What ran, what was asked, what was found, and what each part contributed.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from cumulant.accounting import answer as answering
-from cumulant.accounting.numbers import stated
 from cumulant.accounting.question import Question
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion.renyi_to_dp import Answer, rational_order
 from cumulant.errors import CertificateError
+from cumulant.numerics.rounding import stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +114,14 @@ class Plan:
 
 def planned(run: RunRecord, question: Question) -> Plan:
     """The answer with everything that proves it, and the lower end where it is known."""
-    if not question.two_sided or answering.has_closed_form(run):
-        return _planned(run, question)
-    from cumulant.exact.inversion.solver import share_lines
+    shared: AbstractContextManager[None] = nullcontext()
+    if question.two_sided and not answering.has_closed_form(run):
+        from cumulant.exact.inversion.solver import share_lines
 
-    with share_lines(spare=0.0):  # neighbours that need most often are the pair that bounds
-        return _planned(run, question)
-
-
-def _planned(run: RunRecord, question: Question) -> Plan:
-    found = answering.answer(run, question)
-    lower, witness, lower_rigour = answering.lower(run, question, found.value)
+        shared = share_lines(spare=0.0)  # neighbours that need most often are the pair that bounds
+    with shared:
+        found = answering.answer(run, question)
+        lower, witness, lower_rigour = answering.lower(run, question, found.value)
     if lower is not None and lower > found.value:
         raise CertificateError(
             f"the run needs at least {lower!r} and {found.value!r} was found to be enough; please report it"

@@ -14,7 +14,6 @@ from cumulant import domains
 from cumulant.accounting.choices import DEFAULT_ACCURACY as DEFAULT_ACCURACY
 from cumulant.accounting.choices import DEFAULT_METHOD as DEFAULT_METHOD
 from cumulant.accounting.choices import ConversionName, Method
-from cumulant.accounting.numbers import stated
 from cumulant.bounds.table import OWN
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import CONVERSIONS, Conversion
@@ -22,6 +21,7 @@ from cumulant.conversion.conversions import conversion as conversion_row
 from cumulant.conversion.query import Query
 from cumulant.domains import ACCURACY, Domain, Exact, Number, listed
 from cumulant.errors import InputError, shown
+from cumulant.numerics.rounding import stated
 
 CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
 """The bound and conversion of each method that asks a curve, where the caller names none."""
@@ -68,6 +68,8 @@ class Question:
     """Whether balls must answer, however long they take."""
     two_sided: bool = False
     """True if the exact layer takes part."""
+    theorem_b: bool = False
+    """True if the exact layer may use Theorem B besides the profile: no other bound is named."""
 
     @classmethod
     def parse_query(
@@ -101,7 +103,8 @@ class Question:
         by = "rdp" if method == "best" else method
         if two_sided:
             by, row = "rdp", bound if method == "exact" else None
-            return cls(method, bound, conversion, fine, *rows(by, row, None), asked, prove=prove, two_sided=True)
+            curve, free = rows(by, row, None), bound in (None, "best")
+            return cls(method, bound, None, fine, *curve, asked, prove=prove, two_sided=True, theorem_b=free)
         return cls(method, bound, conversion, fine, *rows(by, bound, conversion), asked)
 
     def at(self, value: Exact) -> Question:
@@ -112,11 +115,6 @@ class Question:
     def query(self) -> Query:
         """Return the given number as the engines ask for it."""
         return Query("delta" if self.asked == "delta" else "epsilon", self.value)
-
-    @property
-    def theorem_b(self) -> bool:
-        """Return True if Theorem B may be used besides the profile."""
-        return self.bound in (None, "best")
 
     @property
     def whole_curve(self) -> bool:

@@ -19,7 +19,7 @@ from cumulant.accounting.run import RunRecord
 from cumulant.accounting.serialization import plain
 from cumulant.domains import COUNT, Domain, Exact, Number, one_of
 from cumulant.errors import InputError
-from cumulant.numerics.rounding import as_printed, rounded_up
+from cumulant.numerics.rounding import as_printed, rounded_up, stated
 from cumulant.relation import Relation
 
 PRIOR = Domain(
@@ -133,7 +133,7 @@ def risk(run: RunRecord, kind: str, prior: Number, method: Method = DEFAULT_METH
     success = _success(run, which, share, method)
     gain = rounded_up(max(Fraction(success) - share, Fraction(0)))
     rigour = "estimated" if run.estimated else "bounded"
-    return Risk(success, numbers.stated(share), gain, which, run.relation, rigour)
+    return Risk(success, stated(share), gain, which, run.relation, rigour)
 
 
 def reidentification(run: RunRecord, prior: Number | None, candidates: int | None) -> Risk:
@@ -161,7 +161,7 @@ def singling_out(run: RunRecord, weight: Number, records: int = 1) -> Risk:
     return replace(
         one,
         success=success,
-        prior=numbers.stated(Exact(share)),
+        prior=stated(Exact(share)),
         gain=rounded_up(max(Fraction(success) - share, Fraction(0))),
     )
 

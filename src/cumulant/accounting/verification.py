@@ -256,12 +256,12 @@ def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta
     """
     from cumulant.exact.answer import pure_epsilon
 
-    bound = "best" if plan.answer.way in ("cone", "adaptive", "order") else "profile"
+    theorem_b = plan.answer.way in ("cone", "adaptive", "order")
     pure = question.asked == "delta" and question.value == 0  # the sum of the largest losses, and no grid
     finer = (
         pure_epsilon(rounds)
         if pure
-        else by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), bound=bound))
+        else by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), theorem_b=theorem_b))
     )
     stated, ask = (
         (epsilon, renyi_to_dp.proved_epsilon) if question.asked == "delta" else (delta, renyi_to_dp.proved_delta)

@@ -134,13 +134,8 @@ class Round:
 
     @cached_property
     def theorem_b_rate(self) -> Fraction | None:
-        """Return the rate of Theorem B; None if there is none."""
-        return self.scheme.theorem_b_rate(self.base)
-
-    @property
-    def in_theorem_b(self) -> bool:
-        """Return True if Theorem B names it: Gaussian noise with the theorem's rate."""
-        return self.pair.gaussian_shift() is not None and self.theorem_b_rate is not None
+        """Return the rate of Theorem B, which names Gaussian noise only; None if it does not name the round."""
+        return None if self.pair.gaussian_shift() is None else self.scheme.theorem_b_rate(self.base)
 
     def reference(self) -> tuple[Step | None, Transform | None, float]:
         """Return step and transform in Theorem B's reference, None for one that is not known, and Delta of Theorem A.
@@ -413,7 +408,7 @@ class Rounds:
 
         Grids bound the losses beyond their ends for Gaussian pairs only.
         """
-        reference = self.theorem_b if all(one.in_theorem_b for one, _ in self.parts) else None
+        reference = self.theorem_b if all(one.theorem_b_rate is not None for one, _ in self.parts) else None
         return None if reference is None else reference.terms
 
     @cached_property
@@ -426,7 +421,7 @@ class Rounds:
         from cumulant.losses.gaussian_law import GaussianLaw
 
         for one, _ in self.parts:
-            if one.in_theorem_b and not one.whole:
+            if one.theorem_b_rate is not None and not one.whole:
                 break
         else:
             return None

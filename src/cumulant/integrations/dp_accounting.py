@@ -262,7 +262,7 @@ def _selection(event: Any, relation: Any) -> Expression | None:
 
 
 def _on(inner: Expression, scheme: Scheme) -> Expression:
-    return inner if scheme.share() == 1 else inner @ scheme
+    return inner if scheme.numbers().get("rate") == 1 else inner @ scheme
 
 
 def _composition(event: Any, relation: Any) -> Expression | None:
@@ -370,13 +370,13 @@ def _single(mechanism: Mechanism, relation: Relation) -> Any:
 
 def _sampled(mechanism: Sampled, relation: Relation) -> Any:
     scheme = mechanism.scheme
-    rate = scheme.share()
-    drawn = scheme.numbers().get("rate")
-    if drawn is not None and scheme == Poisson(rate=spelling(drawn), relation=Relation.REPLACE_ONE):
-        return dpa.PoissonSampledDpEvent(_above(drawn), _event(mechanism.inner, mechanism.inner.relation))
-    if rate is not None and scheme in (Poisson(rate=rate), Poisson(rate=rate, relation=Relation.REPLACE_SPECIAL)):
+    rate = scheme.numbers().get("rate")
+    text = "0" if rate is None else spelling(rate)
+    if rate is not None and scheme == Poisson(rate=text, relation=Relation.REPLACE_ONE):
+        return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, mechanism.inner.relation))
+    if rate is not None and scheme in (Poisson(rate=text), Poisson(rate=text, relation=Relation.REPLACE_SPECIAL)):
         return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, relation))
-    if rate is not None and scheme == WithoutReplacement(rate=rate):
+    if rate is not None and scheme == WithoutReplacement(rate=text):
         size, total = scheme.sizes()
         sample, population = (size or rate.numerator), (total or rate.denominator)
         return dpa.SampledWithoutReplacementDpEvent(int(population), int(sample), _event(mechanism.inner, relation))

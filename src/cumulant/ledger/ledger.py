@@ -23,7 +23,7 @@ from cumulant.ledger.store import Store
 from cumulant.ledger.writing import Writer
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.rounding import rounded_up, stated
 from cumulant.relation import Relation
 
 _BITS = 128
@@ -148,7 +148,7 @@ class Ledger:
         sums = (
             sum((Fraction(getattr(p, field)) for p in policies), start=Fraction(0)) for field in ("epsilon", "delta")
         )
-        loss, failure = (numbers.rounded_up(numbers.stated(total), 6) for total in sums)
+        loss, failure = (numbers.rounded_up(stated(total), 6) for total in sums)
         return loss, failure
 
     def union(self, accounts: Iterable[str]) -> tuple[float, float]:

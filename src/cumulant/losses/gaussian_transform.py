@@ -39,7 +39,7 @@ class UnsampledGaussian(Transform):
     shift: Fraction
 
     @property
-    def square(self) -> Fraction:
+    def square(self) -> Fraction:  # type: ignore[override]
         return self.shift**2
 
 

@@ -115,10 +115,8 @@ class Transform:
 
     __slots__ = ()
 
-    @property
-    def square(self) -> Fraction | None:
-        """Return s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample; else None."""
-        return None
+    square: Fraction | None = None
+    """s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample; else None."""
 
     def leak(self) -> Scalar:
         """Return the P-mass of infinite loss, as a ball."""

@@ -105,6 +105,23 @@ def as_printed(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
+def stated(value: Fraction) -> float:
+    """Return the float that states a delta or an epsilon.
+
+    The decimal it prints as is not below the exact one, so no more is claimed.
+
+    >>> (
+    ...     stated(Fraction(1, 10**8)),
+    ...     Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3),
+    ...     stated(Fraction(10) ** 400),
+    ... )
+    (1e-08, True, inf)
+    """
+    above = rounded_up(value)
+    below = math.nextafter(above, 0.0)
+    return below if as_printed(below) >= value else above
+
+
 def raised(value: Any, part: float) -> Any:
     """Larger by this part of itself, for what is positive."""
     return value * (1 + part)

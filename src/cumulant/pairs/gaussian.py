@@ -14,7 +14,7 @@ import numpy as np
 from cumulant.curves.closed_form import Concentrated
 from cumulant.losses.gaussian_law import GaussianLaw
 from cumulant.losses.gaussian_transform import GaussianBase, UnsampledGaussian
-from cumulant.losses.grid import Step
+from cumulant.losses.grid import Loss, Step
 from cumulant.losses.law import Law
 from cumulant.losses.sampled_curve import LARGEST_SHIFT
 from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
@@ -116,6 +116,9 @@ class GaussianPair(Pair):
 
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw(self.shift),)
+
+    def loss(self) -> Loss | None:
+        return GaussianLaw(self.shift).on_grid()
 
     def triple(self, rate: Fraction) -> Step | None:
         if self.geometry != "diameter":

@@ -158,15 +158,11 @@ class Poisson(Sized):
         replaced = self._replaced(pair)
         return iter(()) if replaced is None else opposite(replaced)
 
-    def share(self) -> Fraction | None:
-        return self.rate if self.rate == 1 or not self._replaces else None
-
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         if self._replaces:
             replaced = self._replaced(pair)
             return (pair, None) if replaced is None else (replaced, Fraction(1))
-        seen, share = pair.poisson_profile(self.rate)
-        return seen, self.share() if seen is pair else share
+        return pair.poisson_profile(self.rate)
 
     def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         return self.rate if self.rate == 1 and not self._replaces else None

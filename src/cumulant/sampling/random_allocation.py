@@ -94,7 +94,7 @@ class RandomAllocation(Scheme):
         return Fraction(self.picks**2) / self.steps
 
     @property
-    def blocks(self) -> tuple[tuple[RandomAllocation, int], ...]:
+    def blocks(self) -> tuple[tuple[RandomAllocation, int], ...]:  # type: ignore[override]
         """Return the blocks of an epoch with several picks, each with one pick; () where a block would be one step."""
         if self.picks == 1 or 2 * self.picks > self.steps:
             return ()

@@ -66,13 +66,14 @@ class Scheme(ABC):
     surrogate: ClassVar[bool] = False
     """True if the sample only bounds what ran, so that nothing is known from below."""
 
+    gridded: ClassVar[bool] = False
+    """True if it states anything about loss distributions: it has `steps_of` of its own; set when the class is made."""
+
     announced: ClassVar[bool] = False
     """True if the mechanism, once on all the data, is no more private: post-processing undoes what was drawn."""
 
-    @property
-    def blocks(self) -> tuple[tuple[Scheme, int], ...]:
-        """Return epochs with one pick each that are together no more private, with their numbers; () if none are known."""
-        return ()
+    blocks: tuple[tuple[Scheme, int], ...] = ()
+    """Epochs with one pick each that are together no more private, with their numbers; () if none are known."""
 
     @property
     def shorter(self) -> Scheme | None:
@@ -102,6 +103,7 @@ class Scheme(ABC):
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
+        cls.gridded = cls.steps_of is not Scheme.steps_of
         for table in cls.tables():
             OWN.update({name: each for name, each in table.items() if name not in BOUNDS})
 
@@ -227,11 +229,6 @@ class Scheme(ABC):
 
     # ---- loss distributions
 
-    @property
-    def gridded(self) -> bool:
-        """Return True if the scheme states anything about loss distributions."""
-        return type(self).steps_of is not Scheme.steps_of
-
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps that a sample makes of a dominating pair.
 
@@ -250,13 +247,6 @@ class Scheme(ABC):
         """Yield explicit neighbouring data sets with their output laws, for lower bounds."""
         return iter(())
 
-    def share(self) -> Fraction | None:
-        """Return the rate g if the profile of one round is exactly amplified, else None.
-
-        Then it is g d(log(1 + (e^eps - 1)/g)), d the profile of the mechanism.
-        """
-        return None
-
     def triples(self) -> Fraction | None:
         """Return the rate g if a round is (1-g)R + gP against (1-g)R + gQ, or a mixture of such.
 
@@ -265,11 +255,12 @@ class Scheme(ABC):
         return None
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        """Return the pair and the share of that closed form.
+        """Return a pair and the share g by which the profile of one round is exactly amplified; None if it is not.
 
-        It is the pair of the mechanism, unless samples make another pair of it.
+        The profile is then g d(log(1 + (e^eps - 1)/g)), d that of the pair. It is the pair of the mechanism, unless samples
+        make another pair of it.
         """
-        return pair, self.share()
+        return pair, None
 
     def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         """Return the rate at which Theorem B holds for Gaussian noise on its samples, or None."""

@@ -69,15 +69,10 @@ class WithoutReplacement(Sized):
         relation: Relation | str | None = None,
     ) -> None:
         super().__init__(rate, sample=sample, population=population, relation=relation)
-        if self._displaces and self.rate == 1:
+        if self.displaces and self.rate == 1:
             raise InputError(
                 "sample must be below population: the smaller data set has one record less, and too few for this sample"
             )
-
-    @property
-    def _displaces(self) -> bool:
-        """Return True if a record is added or removed: in the sample it takes the place of another."""
-        return self.stated is Relation.ADD_REMOVE
 
     @property
     def takes(self) -> Relation:
@@ -86,13 +81,13 @@ class WithoutReplacement(Sized):
     @property
     def sized(self) -> bool:
         """Return True for a record added or removed: the rate is that of the larger data set, whatever its size."""
-        return self._displaces or super().sized
+        return bool(self.displaces) or super().sized
 
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
 
     def of(self, inner: Scheme) -> Scheme | None:
-        if self._displaces or not isinstance(inner, WithoutReplacement) or inner._displaces:
+        if self.displaces or not isinstance(inner, WithoutReplacement) or inner.displaces:
             return None
         return WithoutReplacement(rate=spelling(self.rate * inner.rate))
 
@@ -100,11 +95,11 @@ class WithoutReplacement(Sized):
 
     def drawn(self, pair: Pair) -> tuple[Pair, Fraction, Directions]:
         """Return the pair itself: either data set may be the first one in each round, unless one is larger."""
-        return pair, self.rate, ("remove", "add") if self._displaces else ("symmetric",)
+        return pair, self.rate, ("remove", "add") if self.displaces else ("symmetric",)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         yield from proposition11(pair, self.rate)
-        if self._displaces:
+        if self.displaces:
             return
         triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
         if two is not None:
@@ -114,11 +109,11 @@ class WithoutReplacement(Sized):
             for name, step in zip((CORNER, TURNED), corners or (triple or two,) * 2, strict=True):
                 yield Neighbours(name, step, covered=corners is None)
 
-    def share(self) -> Fraction:
-        return self.rate
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        return pair, self.rate
 
     def triples(self) -> Fraction | None:
-        return self.rate if self.rate < 1 and not self._displaces else None
+        return self.rate if self.rate < 1 and not self.displaces else None
 
     def theorem_b_rate(self, pair: Pair) -> Fraction | None:
         """Return the rate if it is 1 or the pair has a geometry, else None; None too for a record added or removed.
@@ -126,7 +121,7 @@ class WithoutReplacement(Sized):
         Several queries on one sample have none. Such queries may adapt to one another, so the theorem needs a geometry,
         which they do not have.
         """
-        return self.rate if (self.rate == 1 or pair.geometry) and not self._displaces else None
+        return self.rate if (self.rate == 1 or pair.geometry) and not self.displaces else None
 
     # ---- several records
 
@@ -139,11 +134,11 @@ class WithoutReplacement(Sized):
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
         """Each of the user's records in the sample of the larger data set takes the place of another one."""
-        return self._counts(records) if self._displaces else None
+        return self._counts(records) if self.displaces else None
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
         """Records of the group give way to others in the sample without them, so that enough others must be there."""
-        return None if self._displaces else self._counts(size)
+        return None if self.displaces else self._counts(size)
 
 
 WHOLE = WithoutReplacement(rate=1)

@@ -15,7 +15,7 @@ from typing import Any
 from cumulant.accounting.check import Check
 from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.numbers import brief, stated
+from cumulant.accounting.numbers import brief
 from cumulant.calibrate import calibrate
 from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, spelling
 from cumulant.errors import CumulantError, InputError, shown
@@ -26,6 +26,7 @@ from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.mechanisms.user import User
+from cumulant.numerics.rounding import stated
 from cumulant.numerics.search import largest_integer
 from cumulant.relation import Relation
 from cumulant.sampling.balls_in_bins import BallsInBins

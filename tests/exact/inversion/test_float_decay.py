@@ -26,7 +26,7 @@ QUIET = math.pi / 2
 def window(monkeypatch: pytest.MonkeyPatch, rule: FloatRule, whole: FloatRule | None = None) -> Window:
     """The window of a law that is this rule, or has this whole."""
     monkeypatch.setattr(float_decay, "float_rule", lambda *_, **__: rule)
-    profile: Any = SimpleNamespace(window=lambda _: (0.0, 4.0))
+    profile: Any = SimpleNamespace(v=np.zeros(1), upper_quantile=lambda _: 4.0)
     law: Any = None
     one = whole or rule
     return float_decay._build_window(
@@ -101,7 +101,7 @@ def test_sums_of_many_points_lose_what_is_told(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(float_decay, "total", without)
     monkeypatch.setattr(float_decay, "_LEFT", 0.0)
-    profile: Any = SimpleNamespace(window=lambda _: (0.0, 4.0))
+    profile: Any = SimpleNamespace(v=np.zeros(1), upper_quantile=lambda _: 4.0)
     law: Any = None
     monkeypatch.setattr(float_decay, "float_rule", lambda *_, **__: rule)
     one = FloatRoundType(law, 1, rule, without(rule.weights), profile, (0.0, 4.0))

@@ -290,22 +290,17 @@ def _guess_line(side: Side, log_delta: float | None, epsilon: float | None) -> F
 
 def _is_followable(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bool:
     """Return True if so little cancels on this line that a search in floats may follow it."""
-    if epsilon is not None:
-        value = line.log_value(epsilon)[0]
-        return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= LINE.most_cancelled_search
-    at = None if log_delta is None else find_root(line, log_delta)
-    return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= LINE.most_cancelled_search
+    if log_delta is None:
+        at = 0.0 if epsilon is None else epsilon
+        size = line.log_value(at)[0]
+    else:
+        at, size = best_value(line, log_delta, True, HOCKEY_STICK)[0], log_delta
+    return math.isfinite(at + size) and line.cgf - line.lam * at - size <= LINE.most_cancelled_search
 
 
 def find_roots(line: SearchLine, asked: Array) -> Array:
     """Return where the line has each of these logarithms; NaN where none is found."""
     return newton_roots(line.log_values, asked, (line.cgf - asked) / line.lam, line.lam)
-
-
-def find_root(line: SearchLine, asked: float) -> float | None:
-    """Return where the line has this logarithm; None if Newton's steps do not find it."""
-    found = float(find_roots(line, np.array([asked]))[0])
-    return found if math.isfinite(found) else None
 
 
 def best_value(line: SearchLine, target: float, wants_epsilon: bool, test: TestFunction) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from cumulant.exact.inversion.choose import (
     best_value,
     choose_at_order,
     choose_line,
-    find_root,
     guess,
     line_suffices,
     search_target,
@@ -45,7 +44,7 @@ from cumulant.exact.inversion.line import (
 )
 from cumulant.exact.inversion.settings import LINE, SEARCH
 from cumulant.exact.rounds import Rounds, RoundTypes
-from cumulant.exact.test_functions import THEOREM_B, TestFunction
+from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, TestFunction
 from cumulant.losses.grid import Terms
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
@@ -296,7 +295,10 @@ def _shared_or_new_line(
         and not line_suffices(side, built, log_delta, epsilon, accuracy * LINE.looser)
     ):
         # The saddle point was a poor guess, as with few rounds or far out: a second line gets a larger margin.
-        at = epsilon if log_delta is None or side.is_theorem_b else find_root(built.floats(), log_delta)
+        at = epsilon
+        if log_delta is not None and not side.is_theorem_b:
+            root = best_value(built.floats(), log_delta, True, HOCKEY_STICK)[0]
+            at = root if math.isfinite(root) else None
         finer = _new_line(side, log_delta, at, fine * math.exp(-LINE.spare), accuracy, effort)
         # An inaccurate line is valid; if it costs more than the accuracy the caller's grid may give a smaller number.
         fair = effort.wants_proof or line_suffices(side, built, log_delta, epsilon, accuracy * LINE.loosest)
@@ -389,14 +391,21 @@ def prove_end(
                     return None
                 gap = BALLS.number(best_gap)
         if query.wants_epsilon:
-            return _invert_delta(line, test, gap, query.value, target, start, accuracy, upper)
-        asked = BALLS.number(query.value)
-        end = line.upper(asked, test, gap) if upper else line.lower(asked)
-        if not end.is_finite():
-            return None
-        value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
-        radius = float(line.bound(asked, test, gap).rad())
-        return _proved_end(line, min(value, 1.0), radius) if value > 0 else None
+            found = _invert_delta(line, test, gap, query.value, target, start, accuracy, upper)
+            if found is None:
+                return None
+            value, radius = found
+        else:
+            asked = BALLS.number(query.value)
+            end = line.upper(asked, test, gap) if upper else line.lower(asked)
+            if not end.is_finite():
+                return None
+            value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
+            if not value > 0:
+                return None
+            value, radius = min(value, 1.0), float(line.bound(asked, test, gap).rad())
+        choice = line.choice
+        return ProvedEnd(value, choice.lam + 1, line.frequencies, choice.bits, radius, line.smooth > 0, choice)
 
 
 def _invert_delta(
@@ -408,8 +417,8 @@ def _invert_delta(
     start: float,
     accuracy: float,
     upper: bool,
-) -> ProvedEnd | None:
-    """Return the epsilon at which the line's delta passes the given one, from either side.
+) -> tuple[float, float] | None:
+    """Return the epsilon at which the line's delta passes the given one, from either side, and its radius.
 
     Returns None if none is proved.
     """
@@ -429,10 +438,4 @@ def _invert_delta(
     slope = abs(line.floats(test).log_value(value)[1]) * math.exp(log_target)
     if slope > 0 and radius / slope > max(accuracy, SEARCH.widest) * value > 0:
         return None
-    return _proved_end(line, value, radius / slope if slope > 0 else math.inf)
-
-
-def _proved_end(line: Line, value: float, radius: float) -> ProvedEnd:
-    """Return the record of a number that was proved on this line."""
-    choice = line.choice
-    return ProvedEnd(value, choice.lam + 1, line.frequencies, choice.bits, radius, line.smooth > 0, choice)
+    return value, radius / slope if slope > 0 else math.inf

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -54,33 +53,6 @@ def watched(items: Sequence[Item], what: str) -> Iterator[Item]:
             if tell is not None:
                 tell(f"{done:,} of {len(items):,} {what}")
             yield item
-
-
-@contextmanager
-def patient(what: str) -> Iterator[None]:
-    """Say on stderr that there is work, and for how long, once it has taken a second.
-
-    Nothing is printed unless someone is looking.
-    """
-    if not _has_terminal():
-        yield
-        return
-    done = threading.Event()
-
-    def tell() -> None:
-        started = time.monotonic()
-        while not done.wait(PATIENCE):
-            sys.stderr.write(f"\r{what} … {time.monotonic() - started:.0f} s")
-            sys.stderr.flush()
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        teller.join()
-        sys.stderr.write("\r\x1b[K")
 
 
 def _has_terminal() -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer
 from cumulant.errors import HypothesisError, InputError, RelationError
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "oracles" / "two_sided.json").read_text())[

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from cumulant.losses.gaussian_transform import normal_tail
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import BOUNDED
-from cumulant.numerics.special import log_excess, normal_tail
+from cumulant.numerics.special import log_excess
 
 
 @pytest.mark.parametrize("x", [-1000.0, -1.0, -1e-8, 1e-8, 0.5, 29.0, 31.0])

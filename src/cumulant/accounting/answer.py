@@ -32,7 +32,7 @@ from cumulant.accounting.run import RunRecord
 from cumulant.accounting.weaker_run import announced_run, shorter_runs
 from cumulant.conversion import array_answers, renyi_to_dp
 from cumulant.conversion.failure import Failure, Reason
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer
 from cumulant.domains import Exact, Number
 from cumulant.numerics.arithmetic import FLOATS
 from cumulant.numerics.enclosure import BOUNDED

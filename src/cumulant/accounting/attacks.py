@@ -34,9 +34,8 @@ from cumulant.accounting.run import Component, RunRecord
 from cumulant.accounting.weaker_run import announced_run
 from cumulant.conversion import attacks, renyi_to_dp, tradeoff
 from cumulant.domains import PROBABILITY, Exact, Number
-from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.arithmetic import BALLS, root
 from cumulant.numerics.enclosure import BOUNDED
-from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import as_printed, at_least, rounded_down, rounded_up
 from cumulant.relation import Relation
 
@@ -397,7 +396,7 @@ class _Statements:
 
         Epsilons mean the decimals they print as, which are what was asked; deltas are what was found.
         """
-        return list(self.deltas), [Fraction(delta) for delta in self.deltas.values()]
+        return list(self.deltas), list(map(Fraction, self.deltas.values()))
 
     def ask(self, epsilons: Iterable[float]) -> None:
         """Learn delta at these."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 Method = Literal["best", "exact", "rdp", "paper", "naive", "strong", "optimal"]
 """A way to answer: the rows of METHODS and BASELINES in `question`."""
@@ -64,13 +64,3 @@ GOOD_FIT = 0.01
 
 BoundName = KnownBound | str
 """An amplification bound. A scheme that is defined elsewhere brings rows of its own, so that other texts are allowed."""
-
-
-def as_method(text: str) -> Method:
-    """Return a text as a method; the question that uses it refuses an unknown one."""
-    return cast(Method, text)
-
-
-def as_conversion(text: str | None) -> ConversionName | None:
-    """Return a text as a conversion; the question that uses it refuses an unknown one."""
-    return cast("ConversionName | None", text)

@@ -22,7 +22,7 @@ from typing import Any
 from cumulant.accounting.indirect_routes import GROUP_LEMMA
 from cumulant.accounting.question import Question
 from cumulant.accounting.run import RunRecord
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer
 from cumulant.domains import Exact
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_up

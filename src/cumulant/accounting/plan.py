@@ -15,7 +15,8 @@ import numpy as np
 from cumulant.accounting import answer as answering
 from cumulant.accounting.question import Question
 from cumulant.accounting.run import RunRecord
-from cumulant.conversion.renyi_to_dp import Answer, rational_order
+from cumulant.conversion.query import Answer
+from cumulant.conversion.renyi_to_dp import rational_order
 from cumulant.errors import CertificateError
 from cumulant.numerics.rounding import stated
 

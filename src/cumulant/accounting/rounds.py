@@ -44,7 +44,9 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> Found:
             continue
         if part.scheme is not None and not part.scheme.gridded:
             return None, Failure(Reason.NO_LOSSES, type(part.scheme).__name__)
-        pair = _pair(part)
+        # several mechanisms on one sample have one pair for all of them, if any is known
+        inside = () if part.lone or part.inner is None else part.inner.parts
+        pair = _composed([(None if each.scheme else each.pair, each.times) for each in inside]) if inside else part.pair
         gaussian = pair is not None and part.scheme is None and pair.composed([(pair, part.times)]) is not None
         if pair is None or not (gaussian or pair.gridded):
             return None, Failure(Reason.CURVE_ONLY, part.name)
@@ -77,16 +79,6 @@ def _closed_round(part: Component) -> Round | None:
     if part.times != 1 or part.scheme is not None or part.inner is not None or part.data_independent:
         return None
     return Round(part.pair, WHOLE) if part.pair is not None and part.pair.closed else None
-
-
-def _pair(part: Component) -> Pair | None:
-    """Return the dominating pair of what runs on one sample.
-
-    One mechanism has its own pair; several have one pair for all of them. Returns None if no pair is known.
-    """
-    if part.lone or part.inner is None:
-        return part.pair
-    return _composed([(None if each.scheme else each.pair, each.times) for each in part.inner.parts])
 
 
 def _composed(parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:

@@ -18,7 +18,7 @@ from cumulant.accounting.run import parse_record
 from cumulant.accounting.text import RIGOUR, assumptions
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.failure import Failure, Reason
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer
 from cumulant.domains import DELTA, EPSILON
 from cumulant.errors import InputError, shown
 from cumulant.relation import Relation

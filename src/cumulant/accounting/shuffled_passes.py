@@ -15,8 +15,7 @@ from cumulant.accounting.indirect_routes import SHUFFLED
 from cumulant.accounting.question import Question
 from cumulant.accounting.rounds import rounds as rounds_of
 from cumulant.accounting.run import Component, RunRecord
-from cumulant.conversion.query import Query
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer, Query
 from cumulant.exact import answer
 from cumulant.exact.limits import Limits, limits_of
 from cumulant.exact.rounds import Round, Rounds, StatedSteps

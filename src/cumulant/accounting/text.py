@@ -124,11 +124,9 @@ def _clipped_twice(run: RunRecord) -> Component | None:
     for part in run.nested():
         drawn = part.scheme is not None and part.scheme.relation.clipping == 2 and part.inner is not None
         inside = [*part.inner.nested()] if drawn and part.inner is not None else []
-        found = next(
-            (each for each in [*inside, *([part] if part.surrogate else [])] if each.source.clipped_form()), None
-        )
-        if found is not None:
-            return found
+        for each in [*inside, part] if part.surrogate else inside:
+            if each.source.clipped_form():
+                return each
     return None
 
 

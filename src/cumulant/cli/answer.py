@@ -6,19 +6,21 @@ import json
 import math
 import sys
 import textwrap
+from typing import TYPE_CHECKING, cast
 
 from cumulant.accounting import attacks
 from cumulant.accounting import text as words
-from cumulant.accounting.choices import as_conversion, as_method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import brief, rounded_down, rounded_up
 from cumulant.accounting.run import RunRecord
-from cumulant.cli.card import Card, as_shown, columns_of_output, print_card
+from cumulant.cli.card import Card, as_shown, columns_of_output, patient, print_card
 from cumulant.cli.direct import LineQuestion
 from cumulant.cli.failures import ExitCode
 from cumulant.domains import DELTA, GUARANTEED, Exact
 from cumulant.notation import parse
-from cumulant.progress import patient
+
+if TYPE_CHECKING:
+    from cumulant.accounting.choices import ConversionName, Method
 
 # Answers in words, for a terminal: which sentences, in which order, how wide.
 
@@ -139,9 +141,9 @@ def answer(asked: LineQuestion) -> int:
         found = run.guarantee(
             delta=given if by_delta else None,
             epsilon=None if by_delta else given,
-            method=as_method(asked.method),
+            method=cast("Method", asked.method),  # the question refuses a name that it does not know
             bound=asked.bound,
-            conversion=as_conversion(asked.conversion),
+            conversion=cast("ConversionName | None", asked.conversion),
             accuracy=asked.accuracy,
             prove=asked.prove,
         )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from io import StringIO
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -206,7 +206,7 @@ def cumulant(
 
 def answer(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors are one sentence on stderr."""
-    return run_guarded(lambda: _run_line(list(arguments)))
+    return run_guarded(partial(_run_line, list(arguments)))
 
 
 def _run_line(arguments: list[str]) -> int:

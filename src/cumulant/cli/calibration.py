@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD, RISK_KINDS, as_conversion, as_method
-from cumulant.cli.card import Card, print_card
+from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD, RISK_KINDS, ConversionName
+from cumulant.accounting.choices import Method as MethodName
+from cumulant.cli.card import Card, patient, print_card
 from cumulant.cli.completion import complete, complete_expression
 from cumulant.cli.failures import ExitCode
 from cumulant.cli.options import Accuracy, Bound, Conversion, Explain, Json, Method, Quiet
 from cumulant.errors import InputError, shown
-from cumulant.progress import patient
 
 if TYPE_CHECKING:
     from cumulant.accounting.target import Target
@@ -88,9 +88,9 @@ def calibrate(
             epsilon=epsilon,
             delta=delta,
             digits=digits,
-            method=as_method(method),
+            method=cast(MethodName, method),
             bound=bound,
-            conversion=as_conversion(conversion),
+            conversion=cast("ConversionName | None", conversion),
             **attack,
             **other,
             shares=_shares(share),
@@ -206,9 +206,9 @@ def sweep(
         expression,
         delta=delta,
         epsilon=epsilon,
-        method=as_method(method),
+        method=cast(MethodName, method),
         bound=bound,
-        conversion=as_conversion(conversion),
+        conversion=cast("ConversionName | None", conversion),
         accuracy=accuracy,
         journal=journal,
     )

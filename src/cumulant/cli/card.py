@@ -8,9 +8,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
+
+from cumulant.progress import PATIENCE
 
 MOST_COLUMNS = 120
 """Columns of the widest output: longer lines are hard to read (convention)."""
@@ -84,7 +89,7 @@ class Card:
             found += [[(_MARGIN, ""), (each, colour)] for each in wrap(verdict, columns - len(_MARGIN))]
         if self.rows:
             found.append([])
-        width = max((len(label) for label, _ in self.rows), default=0)
+        width = max(map(len, dict(self.rows)), default=0)
         for label, value in self.rows:
             shown = (
                 as_shown(value, encoding) if isinstance(value, str) else [as_shown(each, encoding) for each in value]
@@ -122,7 +127,9 @@ def wrap_value(value: str | Sequence[str], columns: int) -> list[str]:
             lines[-1] += f"   ▸ {item}"
         else:
             first, *others = wrap(item, columns - 2)
-            lines += [f"▸ {first}", *(f"  {each}" for each in others)]
+            lines.append(f"▸ {first}")
+            for each in others:
+                lines.append(f"  {each}")
     return lines
 
 
@@ -152,22 +159,24 @@ def print_card(card: Card) -> None:
 
 def print_lines(lines: Iterable[Sequence[Span]]) -> None:
     """Print lines of styled pieces on standard output; without a terminal, as plain text."""
-    found = [list(line) for line in lines]
     encoding = getattr(sys.stdout, "encoding", None)
-    plain = "".join(as_shown("".join(text for text, _ in line).rstrip(), encoding) + "\n" for line in found)
     if not in_colour():
-        sys.stdout.write(plain)
+        for line in lines:
+            plain = ""
+            for text, _ in line:
+                plain += text
+            sys.stdout.write(f"{as_shown(plain.rstrip(), encoding)}\n")
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    for line in found:
-        text = Text()
+    for line in lines:
+        styled = Text()
         for piece, style in line:
-            text.append(as_shown(piece, encoding), style=style or None)
-        text.rstrip()
-        console.print(text)
+            styled.append(as_shown(piece, encoding), style=style or None)
+        styled.rstrip()
+        console.print(styled)
 
 
 def in_colour() -> bool:
@@ -175,3 +184,30 @@ def in_colour() -> bool:
     if os.environ.get("NO_COLOR") or sys.stdout is None:
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+@contextmanager
+def patient(what: str) -> Iterator[None]:
+    """Say on stderr that there is work, and for how long, once it has taken a second.
+
+    Nothing is printed unless someone is looking.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+
+    def tell() -> None:
+        started = time.monotonic()
+        while not done.wait(PATIENCE):
+            sys.stderr.write(f"\r{what} … {time.monotonic() - started:.0f} s")
+            sys.stderr.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+        sys.stderr.write("\r\x1b[K")

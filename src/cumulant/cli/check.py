@@ -8,16 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD, as_method
-from cumulant.cli.card import Card, print_card
+from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.accounting.choices import Method as MethodName
+from cumulant.cli.card import Card, patient, print_card
 from cumulant.cli.failures import ExitCode, reason
 from cumulant.cli.options import Accuracy, Explain, Json, Method, Quiet, Run
 from cumulant.errors import CumulantError, InputError
-from cumulant.progress import patient
 
 if TYPE_CHECKING:
     from cumulant.accounting.check import Check
@@ -68,7 +68,7 @@ def archive(
         epsilon=epsilon,
         claim=claim,
         unit=unit,
-        method=as_method(method),
+        method=cast(MethodName, method),
         accuracy=accuracy,
         plot=not no_plot,
     )

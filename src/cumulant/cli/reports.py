@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cumulant.accounting.choices import DEFAULT_SLACK, GOOD_FIT, RISK_KINDS
-from cumulant.cli.card import Card, print_card
+from cumulant.cli.card import Card, patient, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
 from cumulant.cli.options import Explain, Json, Quiet, Run
 from cumulant.errors import InputError
-from cumulant.progress import patient
 
 if TYPE_CHECKING:
     from cumulant.accounting.gaussian_fit import GaussianFit

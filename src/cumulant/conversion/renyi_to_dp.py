@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,47 +14,14 @@ import numpy as np
 from cumulant.conversion import array_answers, certify, order_search
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.conversions import Conversion
-from cumulant.conversion.failure import Failure
 from cumulant.conversion.order_search import Minimum
+from cumulant.conversion.query import Answer
 from cumulant.curves.curve import Curve
 from cumulant.curves.user_function import NotABall
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import outward
-
-EXACT_WAYS = ("closed form", "line", "lattice", "cone", "adaptive", "order")
-"""The ways in which the exact layer reaches a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The number, the order that proves it, its rigour, its bound and its route.
-
-    The rigour is `proved`, `bounded` or `estimated`.
-    """
-
-    value: float
-    order: float | None  # None where no order is involved
-    rigour: str
-    proof: Certificate | None = None  # None where nothing had to be evaluated, or nothing could be
-    bound: str = ""
-    way: str = ""  # the conversion of a curve, or how the exact layer found it
-    failure: Failure | None = None  # why it does not come from where it was asked for
-    width: float | None = None  # of a grid, the step
-    points: int = 0
-    rounds: tuple[tuple[float, float] | None, ...] = ()
-    """The (epsilon, delta) at which a composition theorem states each part's rounds; None where it states none."""
-
-    @property
-    def note(self) -> str:
-        """The sentence of its failure; empty if it comes from where it was asked for."""
-        return "" if self.failure is None else self.failure.sentence
-
-    @property
-    def exact(self) -> bool:
-        """True if the exact layer gave it."""
-        return self.way in EXACT_WAYS
 
 
 def proved_epsilon(

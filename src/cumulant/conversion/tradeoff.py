@@ -8,6 +8,7 @@ being silent is an attack too, 1 - a <= delta + e^epsilon (1 - b). Many statemen
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def by_statement(fpr: Iterable[Number], epsilon: Iterable[Number], delta: Iterab
     array([[0.11      , 0.02719282]])
     """
     loss, slack = _statements(epsilon, delta)
-    rate = BOUNDED.asarray([PROBABILITY.check("fpr", each) for each in fpr])[:, None]
+    rate = BOUNDED.asarray(list(map(partial(PROBABILITY.check, "fpr"), fpr)))[:, None]
     with np.errstate(all="ignore"):
         # b <= delta + e^epsilon a
         rising: Enclosure = slack + np.where(rate.mid == 0, 0.0, BOUNDED.exp(loss) * rate)  # type: ignore[call-overload]
@@ -66,8 +67,8 @@ def advantage(epsilon: Iterable[Number], delta: Iterable[Number]) -> float:
 
 
 def _statements(epsilon: Iterable[Number], delta: Iterable[Number]) -> tuple[Enclosure, Enclosure]:
-    losses = [EPSILON.check("epsilon", each) for each in epsilon]
-    slacks = [DELTA.check("delta", each) for each in delta]
+    losses = list(map(partial(EPSILON.check, "epsilon"), epsilon))
+    slacks = list(map(partial(DELTA.check, "delta"), delta))
     if not losses or len(losses) != len(slacks):
         raise InputError(f"epsilon has {len(losses)} numbers and delta {len(slacks)}; give one delta for each epsilon")
     return BOUNDED.asarray(losses), BOUNDED.asarray(slacks)

@@ -14,8 +14,7 @@ import numpy as np
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.failure import Failure, Reason
-from cumulant.conversion.query import Query
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer, Query
 from cumulant.exact import closed_form as closed
 from cumulant.exact.adaptive import theorem_w, theorem_w_line, value_iteration
 from cumulant.exact.grid import refine as search

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from cumulant.conversion.query import Query
-from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.conversion.query import Answer, Query
 from cumulant.curves.closed_form import lemma3
 from cumulant.errors import CertificateError
 from cumulant.exact.witnesses import PAIR

@@ -70,22 +70,22 @@ def limits_of(rounds: Rounds) -> Limits:
 def basic_composition(rounds: Rounds, query: Query) -> float:
     """Return the sum of the epsilons, or deltas, of n rounds at 1/n of the given number each.
 
-    Returns +inf, or 1 for delta, unless rounds rarely see the record.
+    Returns +inf unless rounds rarely see the record.
     """
     forms, expected = [], Fraction(0)
     for one, times in rounds.parts:
         if one.share is None or not one.pair.closed:
-            return query.trivial
+            return math.inf
         forms.append((one.pair, one.share, times))
         expected += times * one.share
     if expected > _RARELY:
-        return query.trivial
+        return math.inf
     if not forms:  # without rounds nothing is lost, and there is nothing to share
         return 0.0
     part = replace(query, value=query.value / sum(times for *_, times in forms))
     ends = [(closed.single_end(pair, share, part), times) for pair, share, times in forms]
     if not all(math.isfinite(each) for each, _ in ends):
-        return query.trivial
+        return math.inf
     return min(rounded_up(sum((times * Fraction(each) for each, times in ends), start=Fraction(0))), query.trivial)
 
 

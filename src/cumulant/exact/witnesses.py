@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
     from cumulant.losses.transform import Transform
-    from cumulant.pairs.pair import Pair
 
 PAIR = "data sets with and without one record that counts (Proposition 11)"
 """Name of the neighbours of Proposition 11, and of every closed form."""
@@ -55,19 +52,3 @@ class Neighbours:
     covered: bool = False
     transform: Transform | None = None
     """The transform of the step; None if the line may not be asked."""
-
-
-def opposite(pair: Pair) -> Iterator[Neighbours]:
-    """Yield the laws of a Poisson sample in which a record is replaced by its opposite."""
-    step = pair.below(Fraction(1), "symmetric")
-    if step is not None:
-        yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))
-
-
-def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
-    """Yield (1-g)Q + gP against Q and the reverse; for a symmetric pair the first is the larger."""
-    for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
-        step = pair.below(rate, direction)
-        if step is not None:
-            transform = pair.transform_below(rate, direction)
-            yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric, transform=transform)

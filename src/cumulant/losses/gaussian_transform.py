@@ -19,7 +19,6 @@ from cumulant.losses.transform import ON_BALLS, Base, Transform
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U
-from cumulant.numerics.special import normal_tail
 
 LOG_ROOT = math.log(2 * math.pi) / 2
 """log sqrt(2 pi), the logarithm of the normal density's constant."""
@@ -127,6 +126,11 @@ class GaussianBase(Base):
     def peaks(self, power: float) -> int:
         # (log f)' = -x/t^2 + (p+1) s(x) + const: one zero while (p+1) t^2 < 4, at most three else
         return 1 if (power + 1) * float(self.shift) ** 2 < 3.99 else 2
+
+
+def normal_tail(z: Any) -> Any:
+    """Return P(N(0, 1) > z) = erfc(z / sqrt 2) / 2 as a ball; z is a ball."""
+    return (z / type(z)(2).sqrt()).erfc() / 2
 
 
 def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.losses.gaussian_transform import normal_tail
 from cumulant.losses.subsampled import enclosed_loss, sampled_loss
 from cumulant.losses.transform import LEAST_COSINE, LOG_MARGIN, ON_BALLS, ON_FLOATS, WIDEST_ANGLE, DensityLaw
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U
-from cumulant.numerics.special import normal_tail
 
 LOG_ROOT = math.log(2 * math.pi) / 2
 """log sqrt(2 pi), the logarithm of the normal density's constant."""

@@ -12,8 +12,8 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, TRUTH, Choice, Domain, Exact, Number
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, register
+from cumulant.numerics.arithmetic import root
 from cumulant.numerics.matrices import Matrix, Participation, largest_square
-from cumulant.numerics.rationals import root
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import Flag, Neighbours, OptionalReal, Real, Word, parameter
 from cumulant.relation import RELATION, Relation

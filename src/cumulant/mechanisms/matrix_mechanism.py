@@ -14,9 +14,9 @@ from cumulant.curves.group import grouped
 from cumulant.domains import COUNT, POSITIVE, Checked, Domain, Exact, ExactTuple, Number, Several, listed
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, Wrapper, register
+from cumulant.numerics.arithmetic import root
 from cumulant.numerics.dense_factor import dense_factor
 from cumulant.numerics.matrices import short_above, short_below
-from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import rounded_up
 from cumulant.numerics.toeplitz import BinGram, Range, ToeplitzFactor
 from cumulant.pairs.pair import Pair

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.numerics.arithmetic import root
 from cumulant.numerics.matrices import read_columns, short_above, short_below
-from cumulant.numerics.rationals import root
 from cumulant.numerics.toeplitz import BinGram, Range, levelled
 
 Entries = np.ndarray[Any, Any]

@@ -103,23 +103,6 @@ def enclosed_logs(quotients: Sequence[Quotient]) -> Enclosure:
     return found
 
 
-def root(square: Fraction) -> tuple[Fraction, Fraction]:
-    """Return rational numbers just below and just above the root, about 30 digits apart.
-
-    Both are the root itself if the square is a perfect one.
-
-    >>> root(Fraction(9, 4)), [float(each) for each in root(Fraction(2))]
-    ((Fraction(3, 2), Fraction(3, 2)), [1.4142135623730951, 1.4142135623730951])
-    """
-    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if top * top == square.numerator and bottom * bottom == square.denominator:
-        return Fraction(top, bottom), Fraction(top, bottom)
-    digits = max(0, 30 - (len(str(square.numerator)) - len(str(square.denominator))) // 2)
-    scale = 10**digits
-    root = math.isqrt(square.numerator * scale * scale // square.denominator)
-    return Fraction(root, scale), Fraction(root + 1, scale)
-
-
 def enclosed_exp(exponent: Fraction) -> tuple[Fraction, Fraction]:
     """Return fractions below and above e^exponent, |exponent| <= 700, that agree in 40 digits.
 

@@ -10,11 +10,6 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED
 
 
-def normal_tail(z: Any) -> Any:
-    """Return P(N(0, 1) > z) = erfc(z / sqrt 2) / 2 as a ball; z is a ball."""
-    return (z / type(z)(2).sqrt()).erfc() / 2
-
-
 def log_excess(x: Any, on: Arithmetic = FLOATS) -> Array:
     """Return log(e^x - 1 - x), also where e^x overflows; -inf at 0.
 

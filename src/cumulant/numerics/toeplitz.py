@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.numerics.arithmetic import root
 from cumulant.numerics.matrices import short_above, short_below
-from cumulant.numerics.rationals import root
 
 Integers = np.ndarray[Any, np.dtype[np.object_]]
 """Whole numbers of any length."""

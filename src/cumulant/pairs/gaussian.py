@@ -18,11 +18,10 @@ from cumulant.losses.grid import Loss, Step
 from cumulant.losses.law import Law
 from cumulant.losses.sampled_curve import LARGEST_SHIFT
 from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, root
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.quadrature import log_concave
-from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.worst_triples import BINS, Masses, Triple, products

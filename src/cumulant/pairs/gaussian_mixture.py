@@ -16,12 +16,12 @@ import numpy as np
 from cumulant.curves.curve import Curve
 from cumulant.curves.gaussian_mixture import MixtureCurve, Shifts
 from cumulant.curves.maximum import Highest
+from cumulant.losses.gaussian_transform import normal_tail
 from cumulant.losses.grid import Loss, Step
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.rounding import rounded_up
-from cumulant.numerics.special import normal_tail
 from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.public_choice import PublicChoiceStep
 

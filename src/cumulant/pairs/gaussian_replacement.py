@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.curves.gaussian_replacement import ReplacementCurve
+from cumulant.losses.gaussian_transform import normal_tail
 from cumulant.losses.grid import Loss
 from cumulant.losses.replacement_transform import GaussianReplacementLaw
 from cumulant.losses.subsampled import sampled_loss
@@ -23,7 +24,6 @@ from cumulant.losses.transform import SLIGHTEST, STRONGEST, Transform
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
-from cumulant.numerics.special import normal_tail
 from cumulant.pairs.pair import Pair
 
 

@@ -11,10 +11,9 @@ from typing import ClassVar
 
 from cumulant.domains import COUNT, RATE, Domain, Exact, Number
 from cumulant.errors import InputError
-from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.arithmetic import BALLS, root
 from cumulant.numerics.binomials import upper_tail
 from cumulant.numerics.matrices import short_below
-from cumulant.numerics.rationals import root
 from cumulant.numerics.toeplitz import Range
 from cumulant.sampling.participation import Chain, Factor, Participation, Piece, Pieces, Projection
 from cumulant.sampling.scheme import SCHEMES, known

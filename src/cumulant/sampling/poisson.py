@@ -12,10 +12,10 @@ from cumulant.bounds.poisson_replacement import BALL_REPLACEMENT, REPLACEMENT
 from cumulant.curves.curve import Curve
 from cumulant.domains import spelling
 from cumulant.errors import HypothesisError
-from cumulant.exact.witnesses import Neighbours, opposite, proposition11
+from cumulant.exact.witnesses import OPPOSITE, Neighbours
 from cumulant.numerics.binomials import MOST_COUNTED, binomial_masses
 from cumulant.relation import Relation
-from cumulant.sampling.rated import Directions, Sized, Statement
+from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Poisson(Sized):
         if not self._replaces:
             return proposition11(pair, self.rate)
         replaced = self._replaced(pair)
-        return iter(()) if replaced is None else opposite(replaced)
+        return iter(()) if replaced is None else _opposite(replaced)
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         if self._replaces:
@@ -174,3 +174,10 @@ class Poisson(Sized):
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
         return None if self._replaces or size > MOST_COUNTED else binomial_masses(size, self.rate)
+
+
+def _opposite(pair: Pair) -> Iterator[Neighbours]:
+    """Yield the laws of a Poisson sample in which a record is replaced by its opposite."""
+    step = pair.below(Fraction(1), "symmetric")
+    if step is not None:
+        yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))

@@ -6,7 +6,7 @@ Their theorems ask for nothing else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -17,6 +17,7 @@ from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, SHARE, Domain, Exact, Number
 from cumulant.errors import InputError, shown
+from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import SCHEMES, Scheme
@@ -231,3 +232,12 @@ def _in_each(
             return None
         found.append(each)
     return tuple(found)
+
+
+def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
+    """Yield (1-g)Q + gP against Q and the reverse; for a symmetric pair the first is the larger."""
+    for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
+        step = pair.below(rate, direction)
+        if step is not None:
+            transform = pair.transform_below(rate, direction)
+            yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric, transform=transform)

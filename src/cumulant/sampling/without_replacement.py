@@ -10,10 +10,10 @@ from cumulant.bounds.poisson import POISSON
 from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import InputError
-from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours, proposition11
+from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours
 from cumulant.numerics.binomials import MOST_COUNTED, hypergeometric_masses
 from cumulant.relation import Relation
-from cumulant.sampling.rated import Directions, Sized, Statement
+from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:

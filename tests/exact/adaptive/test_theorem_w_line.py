@@ -18,7 +18,7 @@ from cumulant.exact.adaptive import theorem_w, theorem_w_line
 from cumulant.exact.adaptive.constraints import Constraint, LaplaceConstraint, ReportConstraint
 from cumulant.exact.adaptive.reference_law import Reference, ReferenceTransform, reference
 from cumulant.exact.adaptive.theorem_w import Law, ReferenceChoice
-from cumulant.exact.inversion import bracket, saddle, solver
+from cumulant.exact.inversion import saddle, solver
 from cumulant.exact.inversion.lattice_line import build_lattice_line, without_small_values
 from cumulant.exact.inversion.line import Choice, Line, SearchLine, build_line
 from cumulant.exact.rounds import Rounds, RoundTypes
@@ -574,14 +574,12 @@ def test_an_epsilon_is_shown_whatever_floats_guess(monkeypatch: pytest.MonkeyPat
     """A guess that is too small is moved until balls say that it is enough; a law that is not proved proves nothing."""
     found, order, lam = referred("vector")
     guess, delta = theorem_w._guess_epsilon(((found, 5000),), order, -16.0, lam), Fraction(1, 10**7)
-    values = []
+    values, prove_epsilon = [], solver.prove_epsilon
     for shown, less in ((True, 0.0), (False, 0.0), (True, 1e-6)):
         monkeypatch.setattr(
             solver,
             "prove_epsilon",
-            lambda bound, asked, start, upper, less=less: bracket.prove_epsilon(
-                bound, asked, start * (1 - less), upper
-            ),
+            lambda bound, asked, start, upper, less=less: prove_epsilon(bound, asked, start * (1 - less), upper),
         )
         at = ReferenceChoice(order, (Law(found, found.transform(), shown, 5000),), guess)
         line = theorem_w_line.build_reference_line(at)

@@ -93,7 +93,7 @@ def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -
     known = UNKNOWN if upper else NOTHING
     if (alone := _single_round_epsilon(terms, log_delta, upper)) is not None:
         return alone
-    return _best_of_grids(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
+    return _best_of_grids(known, partial(_epsilons, terms, log_delta, upper=upper), accuracy, upper)
 
 
 def _single_round_delta(terms: Terms, epsilon: float, log_mass: float) -> float | None:
@@ -355,12 +355,12 @@ def _compose_near(
         raise OverflowError(f"a step of {width} is out of reach")
     lam, width = float(at.lam[0]), _anchored_step(terms, width)
     if not shared or GRID.window_deviations * math.sqrt(float(at.variance[0])) > GRID.most_shared_points * width:
-        return _compose_within_reach(lambda wide: compose(terms, wide, kept, lam, upper), width)
+        return _compose_within_reach(partial(compose, terms, log_mass=kept, lam=lam, upper=upper), width)
     farther, nearby = (
         GRID.shared_cut_multiple * math.floor(kept / GRID.shared_cut_multiple),
         2.0 ** (round(3 * math.log2(lam)) / 3),
     )
-    return _compose_within_reach(lambda wide: _shared_composition(terms, wide, farther, nearby, upper), width)
+    return _compose_within_reach(partial(_shared_composition, terms, cut=farther, lam=nearby, upper=upper), width)
 
 
 def _compose_within_reach(composed: Callable[[float], Composed], width: float) -> Composed:

@@ -8,7 +8,7 @@ None means that the line has no answer, or none within the work limit; the calle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from cumulant.conversion.query import Query
-from cumulant.exact.inversion.bracket import prove_epsilon
 from cumulant.exact.inversion.choose import (
     GUESS_LINES,
     Side,
@@ -47,8 +46,8 @@ from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, TestFunction
 from cumulant.losses.grid import Terms
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
-from cumulant.numerics.search import locate_minimum
+from cumulant.numerics.rounding import as_printed, at_least, rounded_down, rounded_up
+from cumulant.numerics.search import invert_falling, locate_minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +405,28 @@ def prove_end(
             value, radius = min(value, 1.0), float(line.bound(asked, test, gap).rad())
         choice = line.choice
         return ProvedEnd(value, choice.lam + 1, line.frequencies, choice.bits, radius, line.smooth > 0, choice)
+
+
+def prove_epsilon(bound: Callable[[Any], Any], asked: Any, start: float, upper: bool = True) -> float | None:
+    """Return the smallest float at which balls prove that a bound on delta is at most `asked`.
+
+    From below it is the largest float at which they prove that the bound is larger. Either holds for the float and for the
+    decimal that it prints as. Floats may have no digits left, so that balls are followed too. Returns None if nothing is
+    proved.
+    """
+    weaker = min if upper else max
+
+    def excess(epsilon: float) -> tuple[bool, float]:
+        value = bound(BALLS.number(weaker(Fraction(epsilon), as_printed(epsilon))))
+        part = value / asked
+        followed = part.is_finite() and part > 0  # from below, images may be more than what is left: nothing to follow
+        return not value <= asked if upper else bool(value > asked), float(part.log().mid()) if followed else math.nan
+
+    if start <= 0 and upper and not excess(0.0)[0]:
+        return 0.0
+    guess, step = (start, SEARCH.first_step) if start > 0 else (1.0, 1.0)
+    low, high = invert_falling(excess, guess, SEARCH.smallest, SEARCH.largest, step)
+    return high if upper else low
 
 
 def _invert_delta(

@@ -11,8 +11,8 @@ import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.conversion.query import Query
 from cumulant.exact.inversion import solver
-from cumulant.exact.inversion.bracket import prove_epsilon
 from cumulant.exact.inversion.choose import sides
+from cumulant.exact.inversion.solver import prove_epsilon
 from cumulant.numerics.arithmetic import BALLS
 
 LARGEST, FLOOR, LAM = 0.6820075710365967, 1e-32, 42.0

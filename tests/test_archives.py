@@ -73,7 +73,7 @@ def test_a_statement_beside_a_changed_guarantee_is_not_called_changed(
     said = " ".join(capsys.readouterr().out.split())
     assert "CHANGED since written, or missing: guarantee.json ▸ statement.txt no longer matches guarantee.json" in said
     found = verified(place)
-    assert (found.changed, found.mismatched) == (("guarantee.json", "statement.txt"), ("statement.txt",))
+    assert (found.changed, found.mismatched) == (("guarantee.json",), ("statement.txt",))
 
 
 @pytest.mark.parametrize("name", ["statement.txt", "again.sh"])
@@ -89,7 +89,7 @@ def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path,
     (place / "contents.json").write_text(json.dumps(contents))
     found = verified(place)
     assert not found.holds
-    assert found.changed == found.mismatched == (name,)
+    assert (found.changed, found.mismatched) == ((), (name,))
     state = json.loads((place / "guarantee.json").read_text()) | {"cumulant": "0.0.1"}
     (place / "guarantee.json").write_text(json.dumps(state))
     contents["guarantee.json"] = sha256((place / "guarantee.json").read_bytes()).hexdigest()
@@ -158,7 +158,7 @@ def test_a_forged_verdict_is_found_behind_repaired_digests(name: str, value: obj
     (place / "contents.json").write_text(json.dumps(contents))
     found = verified(place)
     assert not found.holds
-    assert "claim.json" in found.changed
+    assert (found.changed, "claim.json" in found.mismatched) == ((), True)
 
 
 def test_a_claim_that_is_none(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_an_archive_says_what_one_record_is(tmp_path: Path, capsys: pytest.Captu
     assert answer(["verify", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unit"] == "client"
     (folder / "unit.json").write_text('{"unit": "user"}\n', encoding="utf-8")
-    assert "statement.txt" in verified(folder).changed
+    assert (verified(folder).changed, verified(folder).mismatched) == (("unit.json",), ("statement.txt",))
     (folder / "unit.json").write_text('{"unit": "<b>"}\n', encoding="utf-8")
     with pytest.raises(cm.InputError, match="is no unit"):
         verified(folder)

@@ -25,7 +25,7 @@ from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.conversion.verify import Verification
-from cumulant.domains import Number
+from cumulant.domains import Number, plain_words
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
@@ -58,12 +58,6 @@ CONTENTS = "contents.json"
 _PACKAGES = ("cumulant", "numpy", "scipy", "python-flint")
 """Packages whose versions are stored: those that compute (convention)."""
 
-_MARKUP = frozenset("<>&\"'`\\")
-"""Characters that no name of a unit needs, and that mean something to pages and shells (convention)."""
-
-_LONGEST_UNIT = 200
-"""Characters of a unit, at most (convention)."""
-
 _PICTURED = "1e-8"
 """The delta of a picture, where an epsilon was given."""
 
@@ -86,12 +80,12 @@ class Verified:
     unit: str = ""
     """The name of one record, such as "client"; empty if nobody gave one."""
     mismatched: tuple[str, ...] = ()
-    """Those of the changed files that are as they were written, and that do not say what the guarantee leads to."""
+    """Files that are as their SHA-256 says, and that do not say what the guarantee leads to."""
 
     @property
     def holds(self) -> bool:
-        """Return True if the guarantee is confirmed and no file was changed."""
-        return self.check.holds and self.lower is not False and not self.changed
+        """Return True if the guarantee is confirmed, no file was changed and all say what it leads to."""
+        return self.check.holds and self.lower is not False and not self.changed and not self.mismatched
 
 
 def archive(
@@ -135,7 +129,7 @@ def archive(
         raise InputError(f"out={shown(str(out))} is there already and not empty; name a new folder")
     if claim is not None and delta is None:
         raise InputError("claim=… is an epsilon at a delta; add delta=…")
-    named = "" if unit is None else _checked_unit(unit)
+    named = "" if unit is None else plain_words("unit", unit)
     found = described.guarantee(delta=delta, epsilon=epsilon, method=method, accuracy=accuracy)
     judged = None if claim is None or delta is None else described.check(epsilon=claim, delta=delta, accuracy=accuracy)
     try:
@@ -205,13 +199,13 @@ def verified(folder: str | Path) -> Verified:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{place} is no archive ({error}); give a folder that cumulant archive wrote") from error
     found = Guarantee.from_json(text)
-    edited = (here | listed.keys()) - same
-    changed = set(edited)
+    changed = (here | listed.keys()) - same
+    mismatched: set[str] = set()
     release = json.loads(text).get("cumulant")
     ours = release == version("cumulant")
     judged = _judged_again(place / CLAIM, found) if CLAIM in here else None
     if judged is not None and judged[1] is False:
-        changed.add(CLAIM)
+        mismatched.add(CLAIM)
     claim = None if judged is None else judged[0]
     unit = _read_unit(place / UNIT) if UNIT in here else ""
     expected = (
@@ -219,7 +213,7 @@ def verified(folder: str | Path) -> Verified:
         if ours
         else {}
     )
-    changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
+    mismatched |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
     other = "" if ours else str(release)
     return Verified(
         found,
@@ -229,7 +223,7 @@ def verified(folder: str | Path) -> Verified:
         other,
         claim,
         unit,
-        tuple(sorted(changed - edited)),
+        tuple(sorted(mismatched - changed)),
     )
 
 
@@ -248,18 +242,10 @@ def _judged_again(file: Path, found: Guarantee) -> tuple[Check, bool]:
     return judged, all(stored.get(name) == judged.to_dict()[name] for name in same)
 
 
-def _checked_unit(unit: object) -> str:
-    """Return the name of a unit; InputError unless it is a line of plain words."""
-    plain = isinstance(unit, str) and unit.isprintable() and 0 < len(unit.strip()) <= _LONGEST_UNIT
-    if not isinstance(unit, str) or not plain or not set(unit).isdisjoint(_MARKUP):
-        raise InputError(f"unit={shown(unit)} must be plain words, such as person or client")
-    return unit.strip()
-
-
 def _read_unit(file: Path) -> str:
     """Return the unit that an archive names; InputError where the file is none."""
     try:
-        return _checked_unit(json.loads(_text(file))["unit"])
+        return plain_words("unit", json.loads(_text(file))["unit"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{file} is no unit ({error}); give a folder that cumulant archive wrote") from error
 
@@ -288,8 +274,7 @@ def describe_claim(claim: Check) -> list[str]:
 
 def describe_files(found: Verified) -> list[str]:
     """Describe which files were changed and which no longer say what the guarantee does; empty if all are as written."""
-    edited = [name for name in found.changed if name not in found.mismatched]
-    said = [f"CHANGED since written, or missing: {', '.join(edited)}"] if edited else []
+    said = [f"CHANGED since written, or missing: {', '.join(found.changed)}"] if found.changed else []
     return said + [f"{name} no longer matches {GUARANTEE}" for name in found.mismatched]
 
 

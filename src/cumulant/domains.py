@@ -293,6 +293,25 @@ class Less:
         return domain
 
 
+_MARKUP = frozenset("<>&\"'`\\")
+"""Characters that no name of a unit needs, and that mean something to pages and shells; convention."""
+
+_LONGEST_WORDS = 200
+"""Characters of a name, at most; convention, as for names in a ledger."""
+
+
+def plain_words(name: str, value: Any) -> str:
+    """Return the name of a unit without spaces around it; InputError unless it is a line of plain words.
+
+    >>> plain_words("unit", "hospital visit")
+    'hospital visit'
+    """
+    plain = isinstance(value, str) and value.isprintable() and 0 < len(value.strip()) <= _LONGEST_WORDS
+    if not plain or not _MARKUP.isdisjoint(value):
+        raise InputError(f"{name}={shown(value)} must be plain words, such as person or hospital visit")
+    return str(value).strip()
+
+
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return a word that is one of these, or raise an InputError of one sentence.
 

@@ -23,9 +23,6 @@ from cumulant.notation import parse
 from cumulant.relation import Relation
 
 MODES = ("adaptive", "gaussian", "planned")
-_MARKUP = frozenset("<>&\"'`\\")
-"""Characters that no name of a unit needs, and that mean something to pages and shells; convention."""
-
 _ORDER = domains.POSITIVE
 _WEIGHT = Domain(Fraction(0), Fraction(1), high_closed=True)
 _MOST_ORDERS = 1000
@@ -156,8 +153,7 @@ class Policy:
         mode: Any = self.mode
         if not isinstance(mode, str) or mode not in MODES:
             raise InputError(f"mode={shown(mode)} is unknown; choose one of {', '.join(MODES)}")
-        if not set(name_of("unit", self.unit)).isdisjoint(_MARKUP):
-            raise InputError(f"unit={shown(self.unit)} must be plain words, such as person or hospital visit")
+        domains.plain_words("unit", name_of("unit", self.unit))
         for name, value in (("owner", self.owner), ("data", self.data)):
             if value is not None:
                 name_of(name, value)

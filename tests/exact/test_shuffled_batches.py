@@ -380,6 +380,15 @@ def test_a_delta_far_out_holds_that_of_a_smaller_epsilon() -> None:
     assert run.delta(0.8) < 1e-20
 
 
+@pytest.mark.parametrize(("noise_multiplier", "records"), [("0.5", 3), ("0.3", 5), ("0.2", 5)])
+def test_losses_far_out_keep_their_order(noise_multiplier: str, records: int) -> None:
+    """Far out all ratios are the share that is dropped, and two of them came in the wrong order."""
+    run = noise(noise_multiplier) @ cm.ShuffledBatches(batch=2, records=records, drop_last=1)
+    found = run.guarantee(delta="1e-5")
+    assert found.lower is not None
+    assert 0 < found.lower <= found.epsilon < 400
+
+
 def test_full_and_released_batches() -> None:
     cut = [
         cm.ShuffledBatches(batch=2, records=7).cut(),

@@ -141,6 +141,19 @@ def test_balls_in_bins_are_accounted_by_passes() -> None:
     assert sorted(record for number in range(20) for record in sampler.draw(number)) == list(range(320))
 
 
+@pytest.mark.parametrize(("accountant", "length"), [(BINS, 20), (SHUFFLED, 22), (CYCLIC, 10)])
+def test_a_pass_that_was_broken_off_has_no_lower_end(accountant: str, length: int) -> None:
+    """It counts as a whole one, which needs more than its steps need."""
+    engine, module, optimizer, loader = passes(accountant)
+    batches = itertools.chain.from_iterable(itertools.repeat(loader))
+    for steps, whole in ((5, False), (length - 5, True), (1, False)):
+        train(module, optimizer, itertools.islice(batches, steps))
+        found, spent = engine.accountant.guarantee(DELTA), engine.accountant.spent(DELTA)
+        assert (found.lower is not None) == whole
+        assert found.plan is None or (found.plan.lower is not None) == whole
+        assert whole or spent["epsilon_lower"] is None
+
+
 def test_permutations_of_ours_are_amplified_and_others_are_not() -> None:
     """320 records in batches of 15: 21 full ones and a short one; two passes were started."""
     engine, module, optimizer, loader = passes(SHUFFLED, noise_multiplier=8.0)

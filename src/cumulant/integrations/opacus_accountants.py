@@ -171,9 +171,13 @@ class ShuffledAccountant(PassAccountant):
             )
 
     def _pass_of(self, rate: float | str, draw: Draw) -> Any:
+        steps = self._steps_of(rate)
+        return draw.pass_number if steps is None else (draw.mark, draw.number // steps)
+
+    def _steps_of(self, rate: float | str) -> int | None:
         law = self._law(rate)
         cut = None if law is None else law.cut()
-        return draw.pass_number if cut is None else (draw.mark, draw.number // cut.released)
+        return None if cut is None else cut.released
 
     def text(self, sampler: Sampler) -> str:
         if not isinstance(sampler, ShuffledSampler):
@@ -239,7 +243,10 @@ class BallsInBinsAccountant(SecretSizesAccountant):
         return gaussian @ RandomAllocation(steps=int(steps))
 
     def _pass_of(self, rate: float | str, draw: Draw) -> tuple[str, int]:
-        return draw.mark, draw.number // int(str(rate).partition("/")[2])
+        return draw.mark, draw.number // self._steps_of(rate)
+
+    def _steps_of(self, rate: float | str) -> int:
+        return int(str(rate).partition("/")[2])
 
     def text(self, sampler: Sampler) -> str:
         if not isinstance(sampler, BallsInBinsSampler):
@@ -270,7 +277,10 @@ class CyclicPoissonAccountant(SecretSizesAccountant):
         return gaussian @ Poisson(rate=spelling(Fraction(Exact(turn))))
 
     def _pass_of(self, rate: float | str, draw: Draw) -> tuple[str, int]:
-        return draw.mark, draw.number // int(str(rate).partition(" of ")[2])
+        return draw.mark, draw.number // self._steps_of(rate)
+
+    def _steps_of(self, rate: float | str) -> int:
+        return int(str(rate).partition(" of ")[2])
 
     def text(self, sampler: Sampler) -> str:
         if not isinstance(sampler, CyclicPoissonSampler):

@@ -37,6 +37,7 @@ from cumulant.mechanisms.mechanism import Expression
 from cumulant.training.budget import Budget
 from cumulant.training.card import Setting, Statement, compose_statement
 from cumulant.training.sampler import Sampler
+from cumulant.training.sgd import without_lower_end
 
 CAVEATS = (
     "noise was added in floating point: the guarantee is for ideal noise",
@@ -178,11 +179,19 @@ class Accountant(IAccountant):
         return 0.0 if run is None else run.epsilon(delta, method=method or self.method)
 
     def guarantee(self, delta: Number) -> Guarantee:
-        """Return the smallest proved epsilon with its lower end and its proof."""
+        """Return the smallest proved epsilon with its proof, and its lower end unless a pass was broken off."""
         run = self.run()
         if run is None:
             raise InputError("no step was accounted yet")
-        return run.guarantee(delta=delta)
+        return self._answer(run, delta, "best")
+
+    def _answer(self, run: Expression, delta: Number, method: Method) -> Guarantee:
+        found = run.guarantee(delta=delta, method=method)
+        return found if self._has_whole_passes() else without_lower_end(found)
+
+    def _has_whole_passes(self) -> bool:
+        """Return True if all that is charged ran to its end, so that the loop needs what the history needs."""
+        return True
 
     def statement(
         self, deltas: Iterable[Number], setting: Setting, *, audit: Mapping[str, Any] | None = None
@@ -210,7 +219,7 @@ class Accountant(IAccountant):
     def spent(self, delta: Number, *, method: Method = "rdp") -> dict[str, Any]:
         """Return the spent epsilon so far, as a plain dict to log."""
         run = self.run()
-        found = None if run is None else run.guarantee(delta=delta, method=method)
+        found = None if run is None else self._answer(run, delta, method)
         return {
             "step": len(self),
             "epsilon": 0.0 if found is None else found.epsilon,
@@ -495,6 +504,15 @@ class PassAccountant(Accountant):
     def _pass_of(self, rate: float | str, draw: Draw) -> Any:
         """Return the identity of the pass of a draw."""
         raise NotImplementedError
+
+    def _steps_of(self, rate: float | str) -> int | None:
+        """Return the steps of one whole pass; None if nobody knows."""
+        raise NotImplementedError
+
+    def _has_whole_passes(self) -> bool:
+        # no pass has more steps than these, so that the sums agree only if each pass has all of its own
+        whole = [(self._steps_of(rate), count) for _, rate, count in tuple(self.history)]
+        return self.steps == sum(count * (length or 0) for length, count in whole)
 
     def _charge(self, noise: float, rate: float | str, begun: Any) -> None:
         """Charge the pass that a step belongs to, once."""

@@ -250,6 +250,12 @@ def _spelled(value: Any) -> str:
     return repr(value)
 
 
+def without_lower_end(found: Guarantee) -> Guarantee:
+    """Return a guarantee of whole passes for a loop that broke one off: its upper end holds, its lower end may not."""
+    plan = None if found.plan is None else replace(found.plan, lower=None, witness="")
+    return replace(found, lower=None, plan=plan)
+
+
 @dataclass(frozen=True, slots=True)
 class NoisySGD:
     """DP-SGD: per-example gradients clipped to `clip`, summed, with Gaussian noise.
@@ -494,10 +500,7 @@ class NoisySGD:
     def guarantee(self, *, delta: Number, method: Method = "best") -> Guarantee:
         """Return the epsilon with what proves it, and its lower end unless the last pass was broken off."""
         found = self.run.guarantee(delta=delta, method=method)
-        if self._ends_with_a_pass:
-            return found
-        plan = None if found.plan is None else replace(found.plan, lower=None, witness="")
-        return replace(found, lower=None, plan=plan)
+        return found if self._ends_with_a_pass else without_lower_end(found)
 
     def check(self, *, epsilon: Number, delta: Number) -> Check:
         """Judge the claim that the loop is (epsilon, delta)-differentially private.

@@ -619,11 +619,12 @@ def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, flo
 
 @lru_cache(maxsize=32)
 def _losses_below(epoch: AllocatedBelow, log_mass: float) -> tuple[Array, Array, float]:
-    """Losses with log P-masses of labels, and the relative error of both masses."""
+    """Losses in increasing order with log P-masses of labels, and the relative error of both masses."""
     law = _law_of(epoch, log_mass, False)
     error = law.error / (1 - law.error) if law.error < 1 else math.inf
     there = (1 - epoch.dropped) * law.p + epoch.dropped * law.m
-    x = np.log(there / law.m) if epoch.dropped else law.x
+    # far out the ratio is nearly the share that is dropped, and rounding must not change the order of the losses
+    x = np.maximum.accumulate(np.log(there / law.m)) if epoch.dropped else law.x
     if epoch.direction == "remove":
         return x, np.log(there), error + 8 * U
     return -x[::-1], np.log(law.m[::-1]), error + 8 * U

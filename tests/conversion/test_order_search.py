@@ -287,3 +287,17 @@ def test_one_delta_alone_is_searched_as_far_as_among_others() -> None:
     beside = float(run.epsilon(["1e-30", "1e-12"], method="rdp")[1])
     assert run.epsilon("1e-12", method="rdp") <= beside * (1 + 1e-10)
     assert run.epsilon("1e-12") <= beside * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("epsilon", [10**300, 10**308, 10**309, 10**400])
+def test_an_epsilon_beyond_the_largest_float_gives_a_delta_that_no_float_shows(epsilon: int) -> None:
+    """Its product with an order was no float: delta was 0.131, the distance of the whole run, from 1e308 on."""
+    run = cm.Gaussian(sigma="1.1", relation="add-remove") @ cm.Poisson(rate="1/37") * 77
+    assert run.delta(epsilon, method="rdp") == orders.LEAST_FLOAT
+    assert (cm.Gaussian(sigma=1) * 3).delta(epsilon, method="paper") == orders.LEAST_FLOAT
+
+
+def test_pure_privacy_of_an_enormous_epsilon_needs_no_delta() -> None:
+    run = cm.PureDP(Fraction(10) ** 200)
+    assert run.delta(10**201, method="rdp") == 0
+    assert run.delta(10**199, method="rdp") == 1

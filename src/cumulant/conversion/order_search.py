@@ -24,6 +24,10 @@ LEAST_FLOAT = 5e-324
 
 _UNSEEN = -760.0
 """log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
+
+_LARGEST_EPSILON = 2.0**512
+"""Epsilon beyond which a search asks no farther; derived: times an order of its scan it stays a float, and delta falls."""
+
 _AT_ONCE = 64
 """Questions of one search: its memory grows with their square; measured: fewer make the search slower, more do not help."""
 
@@ -127,7 +131,7 @@ def best_delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversio
     order = np.full(epsilon.shape, np.inf)
     asked = value > 0
     if asked.any():
-        column = epsilon[asked][:, None]
+        column = np.minimum(epsilon[asked], _LARGEST_EPSILON)[:, None]
 
         def objective(lam: Array) -> Array:
             # a difference of far larger numbers must exceed their rounding

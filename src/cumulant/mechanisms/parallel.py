@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
+from cumulant.accounting.dominating_runs import dominated_runs, dominating_runs, has_dominating_runs
 from cumulant.accounting.run import Component
 from cumulant.curves.curve import Curve
 from cumulant.curves.maximum import Highest
@@ -170,8 +172,21 @@ class Parallel(Mechanism):
     def own_curve(self, bound: str) -> Curve:
         return Highest(tuple(part.curve("best") for part in self.cases()))
 
+    @property
+    def _one_indirect(self) -> bool:
+        """Return True if all parts are one run that only other runs bound, and a changed record stays in its part."""
+        return not self.moved and len(set(self.parts)) == 1 and has_dominating_runs(self.parts[0].record())
+
+    def part(self, times: int) -> Component:
+        found = super().part(times)
+        if not self._one_indirect:
+            return found
+        # a change is one of one part, and the other parts are alike on both data sets: its runs are those of that part
+        one = self.parts[0].record()
+        return replace(found, dominating=partial(dominating_runs, one), dominated=partial(dominated_runs, one))
+
     def pair(self) -> Pair | None:
-        return None if not self.frozen or self.estimated else _cached_pair(self)
+        return None if not self.frozen or self.estimated or self._one_indirect else _cached_pair(self)
 
     def grouped_pair(self, size: int) -> Pair | None:
         """Return the pair of a group, by a chain of neighbours or by all spreads of its records; else None."""
@@ -229,7 +244,12 @@ class Parallel(Mechanism):
         ):
             return self.parts[0].pair()
         cases = self.cases()
-        if self.moved and any(_directed(part) for case in cases for part in case.record().nested()):
+        if not self.moved:
+            return _largest(cases)
+        # between equal parts a move is a chain of two neighbours like any other, of which Group(size=2) is stated
+        unlike = len(set(self.parts)) > 1
+        nested = [part for case in cases for part in case.record().nested()]
+        if any(_directed(part) or (unlike and part.dominating is not None) for part in nested):
             return None  # a removal beside an addition, and profiles add two removals or two additions
         return _largest(cases)
 

@@ -113,3 +113,29 @@ def test_a_minimum_beside_a_wall_ends_the_search(monkeypatch: pytest.MonkeyPatch
     run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
     assert run.epsilon("0.3", method="rdp", conversion="classic") == pytest.approx(0.0035062039603578165, rel=1e-12)
     assert 0 < rounds < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "delta"),
+    [
+        ('Gaussian(sigma=1, relation="add-remove") @ Poisson(rate=1e-20)', "1e-6"),
+        ('Gaussian(sigma=1, relation="add-remove") @ Poisson(rate=1e-300)', "1e-6"),
+        ('Gaussian(sigma=1e-8, relation="add-remove") @ Poisson(rate=1e-300)', "0.5"),
+        ('MatrixMechanism(bands=[1, "1/2"], steps=60, sigma=2) @ MinSep(separation=4, rate=1e-6)', "1e-2"),
+    ],
+)
+def test_a_record_that_is_hardly_ever_seen_takes_few_rounds(
+    monkeypatch: pytest.MonkeyPatch, text: str, delta: str
+) -> None:
+    """The least epsilon is far below 0 beside a wall, to which vertices crept for up to 70 s; the answer is 0."""
+    rounds: list[int] = []
+    divide = search._divide
+
+    def counted(nodes: Array, values: Array, integral: bool) -> Array:
+        rounds.append(nodes.size)
+        return divide(nodes, values, integral)
+
+    monkeypatch.setattr(search, "_divide", counted)
+    run = cm.parse(text)
+    assert run.epsilon(delta, method="rdp") >= run.epsilon(delta) == 0
+    assert 0 < len(rounds) < 200

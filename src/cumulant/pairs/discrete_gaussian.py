@@ -141,14 +141,25 @@ class DiscreteGaussianCurve(Curve):
         """Return log of the P-masses of the outputs whose loss is not 0, and their losses."""
         m, v = self.shift, self.variance
         outputs = [x for x in range(low, high + 1) if 2 * x != m or self.kind == "replacement"]
-        log_r = on.asarray([Fraction(-x * x) / (2 * v) for x in outputs]) - _log_theta(v, on)
-        forward = self._mixed([Fraction(m * (2 * x - m)) / (2 * v) for x in outputs], on)
+        log_r = on.asarray(self._over_two_variances([-x * x for x in outputs], on)) - _log_theta(v, on)
+        forward = self._mixed(self._over_two_variances([m * (2 * x - m) for x in outputs], on), on)
         if self.kind != "replacement":
             return log_r + forward, forward
-        backward = self._mixed([Fraction(-m * (2 * x + m)) / (2 * v) for x in outputs], on)
+        backward = self._mixed(self._over_two_variances([-m * (2 * x + m) for x in outputs], on), on)
         return log_r + forward, forward - backward
 
-    def _mixed(self, losses: list[Fraction], on: Arithmetic) -> Array:
+    def _over_two_variances(self, numbers: list[int], on: Arithmetic) -> list[Fraction] | list[float]:
+        """Return each number over 2 v as a fraction, or for floats as the nearest float.
+
+        A fraction for each of many thousand outputs took most of the time.
+        """
+        top, bottom = self.variance.denominator, 2 * self.variance.numerator
+        if on.exact or on.enclosing:
+            unit = Fraction(top, bottom)
+            return [unit * each for each in numbers]
+        return [each * top / bottom for each in numbers]
+
+    def _mixed(self, losses: list[Fraction] | list[float], on: Arithmetic) -> Array:
         """Return log(1 - g + g e^l) for each loss l."""
         if on.exact:
             g = on.number(self.rate)

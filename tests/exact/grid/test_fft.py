@@ -498,7 +498,7 @@ FEW: Terms = ((Mixture(GaussianLaw(Fraction(0.5)), 0.5, 0.5, "remove"), 30),)
 
 
 def with_slip(monkeypatch: pytest.MonkeyPatch, slip: float) -> None:
-    monkeypatch.setattr(search, "compose", lambda *arguments: replace(compose(*arguments), slip=slip))
+    monkeypatch.setattr(search, "compose", lambda *given, **named: replace(compose(*given, **named), slip=slip))
 
 
 @pytest.mark.parametrize("slip", [0.05, 0.3])

@@ -177,11 +177,11 @@ def test_where_floats_or_memory_give_out_nothing_is_claimed(
     lower, upper = (search.grid_epsilon(few, math.log(1e-6), 1e-3, side).value for side in (False, True))
     calls = []
 
-    def limited(*arguments: Any) -> Any:
+    def limited(*arguments: Any, **named: Any) -> Any:
         calls.append(arguments)
         if len(calls) > allowed:
             raise trouble
-        return compose(*arguments)
+        return compose(*arguments, **named)
 
     monkeypatch.setattr(search, "compose", limited)
     allowed = 0
@@ -209,11 +209,11 @@ def test_a_number_that_is_none_is_not_a_bound(monkeypatch: pytest.MonkeyPatch) -
 
 def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> None:
     """40 deltas of a Gaussian in closed form, from 0.3 to 1e-30, on half as many lattices."""
-    built: list[Any] = []
+    built: list[float] = []
 
-    def counted(*arguments: Any) -> Any:
-        built.append(arguments)
-        return compose(*arguments)
+    def counted(terms: Any, width: float, log_mass: float, lam: float, upper: bool) -> Any:
+        built.append(lam)
+        return compose(terms, width, log_mass, lam, upper)
 
     search._shared_composition.cache_clear()
     monkeypatch.setattr(search, "compose", counted)
@@ -226,7 +226,7 @@ def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(built) <= 20
     search.grid_delta(terms, epsilons[3], 1e-3, True)  # more accuracy takes a lattice of its own
     search.grid_delta(terms, epsilons[3], 1e-3, True)
-    assert len({arguments[3] for arguments in built[-2:]} - {2.0 ** (k / 3) for k in range(-60, 60)}) == 1
+    assert len({*built[-2:]} - {2.0 ** (k / 3) for k in range(-60, 60)}) == 1
 
 
 def test_delta_that_is_large_enough_needs_no_epsilon() -> None:

@@ -3,13 +3,17 @@
 import dataclasses
 import itertools
 import math
+from fractions import Fraction
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
+from cumulant.curves.group import grouped
 from tests import effort
 from tests.mechanisms.brute import hockey_stick, renyi, violations
 
@@ -201,3 +205,24 @@ def test_a_guarantee_by_the_group_lemma_is_read_back() -> None:
     found = run.guarantee(delta="1e-5")
     assert found.route == "group lemma"
     assert cm.Guarantee.from_json(found.to_json()).verify().holds
+
+
+@pytest.mark.parametrize(
+    ("size", "rounds", "relation"), [(2, 1, "add-remove"), (3, 3, "add-remove"), (2, 1, "replace-special")]
+)
+def test_a_group_in_a_sample_may_fail(size: int, rounds: int, relation: str) -> None:
+    """Whoever publishes the sample with probability 0.02, and else nothing, shows a group with 0.02 (1 - 0.6^size)."""
+    seen = Fraction(2, 100) * (1 - Fraction(6, 10) ** size)
+    needed = 1 - (1 - seen) ** rounds
+    run = cm.ApproximateDP("0.5", "0.02") @ cm.Poisson(rate="0.4", relation=relation) @ cm.Group(size=size) * rounds
+    for epsilon in ("0.7", "50"):
+        assert min(run.delta(epsilon, method=method) for method in ("best", "exact", "rdp", "paper")) >= needed
+        assert run.delta([epsilon, "60"])[0] >= needed
+    for method in get_args(Method):
+        assert run.epsilon(needed * Fraction(999, 1000), method=method) == math.inf
+    assert run.epsilon(0) == run.gaussian_mu() == math.inf
+
+
+def test_a_chain_refuses_a_curve_that_may_fail() -> None:
+    with pytest.raises(cm.HypothesisError, match="may fail"):
+        grouped(cm.ApproximateDP("0.5", "0.02").own_curve("best"), 2)

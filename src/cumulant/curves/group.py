@@ -52,10 +52,15 @@ class TwoSteps(Curve):
 
 
 def grouped(curve: Curve, size: int) -> Curve:
-    """Return the least known curve of a group of records.
+    """Return the least known curve of a group of records, by a chain of neighbours.
 
-    Candidates: steps doubled until there are enough, k^2 rho of concentration, k epsilon of pure privacy.
+    Candidates: steps doubled until there are enough, k^2 rho of concentration, k epsilon of pure privacy. Raises
+    HypothesisError for a curve with slack: how often a chain fails is not the slack of one step.
     """
+    if curve.slack():
+        raise HypothesisError(
+            "nothing is proved for a group of a mechanism that may fail; state one (epsilon, delta) of it"
+        )
     found: list[Curve] = []
     if size <= _MOST_STEPS:
         steps, doubled = 1, curve

@@ -105,9 +105,10 @@ class Grouped(Wrapper):
 
     def own_curve(self, bound: str) -> Curve:
         found = self.inner.grouped_curve(self.size)
-        if found is not None and not self.inner.amplified:
-            return found
-        chain = grouped(self.inner.own_curve("best"), self.size)
+        own = self.inner.own_curve("best")
+        if found is not None and (not self.inner.amplified or own.slack()):
+            return found  # a chain says nothing of what may fail
+        chain = grouped(own, self.size)
         return chain if found is None else Lowest((chain, found))
 
     def pair(self) -> Pair | None:

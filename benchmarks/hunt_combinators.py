@@ -229,6 +229,8 @@ def faults(run: Expression, known: Claims, number: int, instance: int) -> list[s
         relation = cm.Relation.REPLACE_ONE if rng.random() < 0.5 else cm.Relation.ADD_REMOVE
     values = 4 if "|" in text or "parallel" in text else int(rng.integers(2, 4))
     pairs = neighbours(run, relation, values, size, most=2 + (values < 4))
+    if not pairs:
+        raise TooLarge("data sets of so few records have no such neighbours")
     law = release(run, Tiny(rng, values, relation))
     firsts, seconds = (np.array([law(pair[i]) for pair in pairs]) for i in (0, 1))
     found = []

@@ -44,7 +44,7 @@ test: $(VENV)/.installed ## All tests and doctests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	@$(MAKE) --no-print-directory test-frameworks
 
-test-fast: $(VENV)/.installed ## Half of the tests, the fast ones, without doctests: 75 s of processor time
+test-fast: $(VENV)/.installed ## Half of the tests, the fast ones, without doctests: 93 s of processor time
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests -o addopts="--hypothesis-profile=ci \
 		--import-mode=importlib --strict-markers --ignore=tests/integrations --ignore=tests/pinned --ignore=tests/web/browser"
 

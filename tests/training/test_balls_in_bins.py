@@ -15,6 +15,7 @@ from scipy import stats
 import cumulant as cm
 from cumulant.training import BallsInBinsSampler, CyclicPoissonSampler, FixedSizeSampler, PoissonSampler
 from cumulant.training.sampler import uniform_numbers
+from tests.effort import drawn
 
 KEY = bytes(range(32))
 
@@ -34,7 +35,7 @@ def places(batches: list[list[int]], records: int) -> tuple[int, ...]:
 
 def test_every_allocation_is_equally_likely_and_passes_are_independent() -> None:
     sampler = BallsInBinsSampler(3, 2, key=KEY)
-    passes = [places(list(sampler), 3) for _ in range(20_000)]
+    passes = [places(list(sampler), 3) for _ in range(drawn(5_000))]
     cells = list(itertools.product(range(2), repeat=3))
     assert p_value(Counter(passes), cells, [1 / 8] * 8) > 1e-3
     pairs = Counter(zip(passes[::2], passes[1::2], strict=True))
@@ -162,7 +163,7 @@ def test_ranks_share_one_allocation(world: int) -> None:
 def test_every_part_and_subset_has_its_probability() -> None:
     """Over keys: two records, two parts, rate 1/3; both draws of a cycle."""
     counts: Counter[Any] = Counter()
-    for seed in range(20_000):
+    for seed in range(drawn(4_000)):
         sampler = CyclicPoissonSampler(2, "1/3", cycle=2, key=KEY + seed.to_bytes(4, "big"))
         counts[tuple(map(tuple, sampler))] += 1
     one = {"first": Fraction(1, 6), "second": Fraction(1, 6), "never": Fraction(2, 3)}

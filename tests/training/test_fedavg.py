@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.training import FedAvg, NoisySGD
+from cumulant.training import Budget, FedAvg, NoisySGD
 
 
 def test_the_two_ways_to_sample_clients() -> None:
@@ -46,6 +46,25 @@ def test_assumptions_are_those_of_the_noise() -> None:
     shares = FedAvg(10_000, 100, 10, "0.5", sampling="fixed-size", noise="skellam", grid="1/100", survivors=50).assumes
     assert "rounded to the grid before it is clipped" in shares
     assert "at least 50 honest clients add their share in each round; who takes part or drops out does not" in shares
+
+
+@pytest.mark.parametrize("noise", ["discrete-gaussian", "skellam"])
+@pytest.mark.parametrize("sampling", ["fixed-size", "poisson"])
+def test_updates_that_never_reach_the_clip_refute_nothing(noise: str, sampling: str) -> None:
+    """At 3/2 units an integer is -1, 0 or 1, so one client moves the sum by 2 or 1 and not by 3 or 1.5."""
+    plan: dict[str, Any] = {"rounds": 1, "noise_multiplier": 1, "noise": noise, "sampling": sampling, "grid": "2/3"}
+    line = FedAvg(10, 10, **plan, dimension=1)
+    assert line.noisy_sum.sensitivity == (2 if sampling == "fixed-size" else 1)  # type: ignore[attr-defined]
+    found = line.guarantee(delta="1e-3")
+    if (noise, sampling) == ("discrete-gaussian", "fixed-size"):
+        assert [found.lower, found.epsilon] == pytest.approx([4.404379249858] * 2, rel=1e-12)
+    for dimension in (None, 2):
+        fed = FedAvg(10, 10, **plan, dimension=dimension)
+        assert fed.guarantee(delta="1e-3").lower is None
+        assert fed.check(epsilon="0.1", delta="1e-3").verdict == "open"
+        assert fed.check(epsilon=50, delta="1e-3").verdict == "holds"
+    whole = FedAvg(10, 10, **plan | {"grid": "1/2", "noise": "discrete-gaussian"})
+    assert whole.check(epsilon="0.1", delta="1e-3").verdict == "false"
 
 
 def test_calibration_meets_its_target() -> None:
@@ -140,3 +159,29 @@ def test_epochs_with_a_short_last_batch_have_one_of_two_lengths(bands: list[int 
     products = np.abs(dense.T @ dense)
     needed = max(products[j::gap, j::gap].sum() for gap in (3, 4) for j in range(gap))
     assert float(plan.run.squared_sensitivity) >= needed  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("sampling", ["fixed-order", "min-sep"])
+def test_epochs_with_a_short_last_batch_refute_nothing(sampling: str) -> None:
+    """Two epochs of three or four steps, bands (1, 0, 0, 1): no loop has more than 5, and 6 was called needed.
+
+    Steps three apart share noise where the short batch is dropped; then the run has six steps, which cut the second column.
+    """
+    plan = NoisySGD(batch=4, records=13, epochs=2, noise_multiplier=4, noise_bands=[1, 0, 0, 1], sampling=sampling)
+    square = 5 if sampling == "fixed-order" else 3  # a claim that was called false, and one that nobody refutes now
+    enough = cm.Gaussian(sigma=4, squared_sensitivity=square).epsilon("1e-5")
+    assert plan.check(epsilon=cm.domains.Exact(repr(enough)), delta="1e-5").verdict == "open"
+    assert plan.check(epsilon=9, delta="1e-5").verdict == "holds"
+    assert plan.guarantee(delta="1e-5").lower is None
+    whole = NoisySGD(batch=4, records=12, epochs=2, noise_multiplier=4, noise_bands=[1, 0, 0, 1], sampling=sampling)
+    assert whole.check(epsilon=1, delta="1e-5").verdict == "false"
+
+
+def test_the_first_steps_of_one_draw_need_no_more_than_its_epoch() -> None:
+    """One step was accounted as if all records were in it, so that no step fitted into a budget that fits two epochs."""
+    plan = NoisySGD(
+        batch=25, records=105, epochs=2, noise_multiplier=3, noise_bands=[1, "1/2"], sampling="balls-in-bins, one draw"
+    )
+    assert plan.after(1) == plan.after(4)
+    assert plan.spent(3, delta="1e-5")["epsilon_lower"] is None
+    assert Budget("1.54", "1e-5").allow(plan, 8) == 8  # the whole run needs 1.536, and its first epoch 1.02

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 from typing import Any
 
@@ -122,22 +123,79 @@ def test_chunks_do_not_matter() -> None:
     assert (budget._totals[-4:] == small._totals).all()
 
 
+def noisy_sum(budget: IndividualBudget, rows: Any, bounds: Any) -> Any:
+    """One step; the accounts are emptied before it, so that any number of steps fits."""
+    budget._totals[:] = 0
+    wanted = np.zeros(budget.records)
+    wanted[: len(bounds)] = bounds
+    handed_out = budget.bounds(wanted)
+    found = budget.noisy_sum(rows, handed_out[: len(bounds)])
+    budget.charge(handed_out)
+    return found
+
+
+@pytest.mark.parametrize("given", [[1.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.0, 0.0], [0.25, 0.25], [0.5]])
+def test_a_sum_takes_no_bounds_that_nobody_is_charged_for(given: list[float]) -> None:
+    """Records that wanted nothing paid nothing, and their rows moved the sum by the norm, in any number of steps."""
+    budget = IndividualBudget(**PLAN, rate=None)
+    bounds = budget.bounds([0.25, 0.0, 0.0, 0.0])
+    with pytest.raises(cm.BudgetRefused, match="nobody would be charged"):
+        budget.noisy_sum(np.ones((len(given), 2)), given)
+    budget.noisy_sum(np.ones((2, 2)), bounds[[2, 0]])  # a batch in any order
+    budget.charge(bounds)
+
+
+def test_every_sum_needs_bounds_of_its_own() -> None:
+    """A sum without bounds was charged to nobody, and two sums for the same bounds once."""
+    budget, rows = IndividualBudget(**PLAN, rate=None), np.ones((4, 2))
+    with pytest.raises(cm.BudgetRefused, match="allows one noisy sum"):
+        budget.noisy_sum(rows, np.ones(4))
+    bounds = budget.bounds(np.ones(4))
+    with pytest.raises(cm.InputError, match="one row for each"):
+        budget.noisy_sum(rows, bounds[:2])
+    budget.noisy_sum(rows, bounds)
+    with pytest.raises(cm.BudgetRefused, match="allows one noisy sum"):
+        budget.noisy_sum(rows, bounds)
+    budget.charge(bounds)
+    with pytest.raises(cm.BudgetRefused, match="allows one noisy sum"):
+        budget.noisy_sum(rows, bounds)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_may_not_go_on_with_bounds_that_were_handed_out() -> None:
+    budget = IndividualBudget(**PLAN, rate=None)
+    bounds = budget.bounds(np.ones(4))
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for asked in (lambda: budget.noisy_sum(np.ones((4, 2)), bounds), lambda: budget.charge(bounds)):
+            try:
+                asked()
+            except cm.BudgetRefused:
+                refused += 1
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
 def test_noisy_sums() -> None:
     """Every row is clipped to its own bound; rows without numbers are 0; the noise has the stated deviation."""
     budget = IndividualBudget(**PLAN | {"records": 5}, rate="0.01")
     bounds = np.array([1.0, 0.25, 0.0, 1.0, 0.5])
     rows = np.array([[3.0, 4.0], [30.0, 40.0], [1.0, 1.0], [math.nan, 1.0], [math.inf, 0.0]])
     exact = np.array([0.6 + 0.15, 0.8 + 0.2])
-    draws = np.array([budget.noisy_sum(rows, bounds) for _ in range(300)])
+    draws = np.array([noisy_sum(budget, rows, bounds) for _ in range(300)])
     assert draws.mean(axis=0) == pytest.approx(exact, abs=0.25)
     assert draws.std(axis=0) == pytest.approx([1.0, 1.0], abs=0.2)
-    quiet = IndividualBudget(**PLAN | {"records": 5, "noise_multiplier": "1e-6", "epsilon": 10**5}, rate=None)
-    found = quiet.noisy_sum(rows, bounds)
-    assert found == pytest.approx(exact, abs=2e-5)
-    assert np.hypot(*quiet.noisy_sum(rows[:1], bounds[:1])) <= 1 + 2e-5
-    # bounds that nobody handed out never move the sum by more than the norm
-    assert np.hypot(*quiet.noisy_sum(rows[:1], np.array([50.0]))) <= 1 + 2e-5
-    assert np.hypot(*quiet.noisy_sum(rows[:1], np.array([math.nan]))) <= 2e-5
+    quiet = IndividualBudget(**PLAN | {"records": 5, "noise_multiplier": "0.001", "epsilon": 10**6}, rate=None)
+    found = noisy_sum(quiet, rows, bounds)
+    assert found == pytest.approx(exact, abs=6e-3)
+    assert np.hypot(*noisy_sum(quiet, rows[:1], bounds[:1])) <= 1 + 6e-3
+    # bounds of the caller's own never move the sum by more than the norm
+    quiet._totals[:] = 0
+    for given, most in ((50.0, 1.0), (math.nan, 0.0)):
+        handed_out = quiet.bounds(np.ones(5))
+        assert np.hypot(*quiet.noisy_sum(rows[:1], [given])) <= most + 6e-3
+        quiet.charge(handed_out)
     with pytest.raises(cm.InputError, match="one row for each"):
         budget.noisy_sum(rows, bounds[:2])
 

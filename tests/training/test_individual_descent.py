@@ -22,6 +22,7 @@ WHOLE = IndividualBudget(**PLAN, rate=None)
         ({"sampler": PoissonSampler(population=4, rate="1/5", steps=5)}, "the rate 1/10"),
         ({"sampler": PoissonSampler(population=5, rate="1/10", steps=5)}, "from 5 records"),
         ({"budget": WHOLE}, "sampler=None"),
+        ({"sampler": PoissonSampler(4, "1/10", 5, bytes(32), rank=1, world=2)}, "one of 2 slices"),
         ({"steps": 6}, "at most the 5 steps"),
         ({"steps": 0}, "steps"),
         ({"divisor": 0}, "divisor"),

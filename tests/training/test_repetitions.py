@@ -57,7 +57,7 @@ def test_further_bits_decide_where_the_first_do_not() -> None:
     assert draw_repetitions(scheme, bits(2**64 // 3 - 1)) == 1
     assert draw_repetitions(scheme, bits(2**64 // 3 + 1)) == 2
     with pytest.raises(cm.CertificateError, match="source of randomness"):
-        draw_repetitions(scheme, lambda size: b"\xff" * size)  # U = 1
+        draw_repetitions(cm.RepeatAndSelect(mean="1.1"), lambda size: b"\xff" * size)  # U = 1
 
 
 def test_what_is_no_scheme_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import Any
@@ -13,6 +14,7 @@ from scipy import special
 import cumulant as cm
 from cumulant.training.audit import Claim
 from cumulant.training.sequential import EPSILONS, Bets, Lines, Sequential
+from tests.effort import drawn
 
 GAUSSIAN = Claim.of(cm.GaussianDP(mu=1))
 
@@ -77,8 +79,8 @@ def test_halved_noise_is_found_soon() -> None:
 def test_stopping_at_the_largest_wealth_gains_nothing() -> None:
     """At the claim itself, stopped at the best moment of 80 runs: false alarms stay at the level."""
     draws = np.random.default_rng(4)
-    found = [wealth_of(draws, 1.0, 80, level="0.2", thresholds=[0.5]).refuted for _ in range(40)]
-    assert np.mean(found) <= 0.2 + 3 * math.sqrt(0.16 / 40)
+    found = [wealth_of(draws, 1.0, 80, level="0.2", thresholds=[0.5]).refuted for _ in range(drawn(16))]
+    assert np.mean(found) <= 0.2 + 3 * math.sqrt(0.16 / len(found))
 
 
 def corners(claim: Claim) -> list[tuple[float, float]]:
@@ -110,14 +112,13 @@ def test_no_adversary_gains_by_choosing_when_to_stop(options: dict[str, Any]) ->
     moves = list(itertools.product((True, False), (0.0, 1.0)))
     largest, grown = 0.0, 0.0
 
-    def look(history: list[tuple[bool, float]]) -> float:
+    def look(audit: Sequential, wealth: float, runs: int) -> float:
         nonlocal largest, grown
-        audit = Sequential(claim, **options)
-        wealth = 1.0
-        for coin, score in history:
-            wealth = audit.see(coin, score)
-        if len(history) < 4:
-            after = {move: look([*history, move]) for move in moves}
+        if runs < 4:
+            after = {}
+            for move in moves:
+                branch = copy.deepcopy(audit)
+                after[move] = look(branch, branch.see(*move), runs + 1)
             for p, q in chances:
                 mean = sum(
                     0.5 * (chance if score else 1 - chance) * after[coin, score]
@@ -128,7 +129,7 @@ def test_no_adversary_gains_by_choosing_when_to_stop(options: dict[str, Any]) ->
             grown = max(grown, *after.values())
         return wealth
 
-    look([])
+    look(Sequential(claim, **options), 1.0, 0)
     assert largest <= 1 + 1e-9
     assert grown > 1.05  # some bets are made
 
@@ -192,8 +193,8 @@ def test_pairs_are_settled_as_a_whole() -> None:
 def test_members_first_would_be_no_audit() -> None:
     """Why the coin must be declared: at a true claim, sorted rows refute most of the time, a fair coin hardly ever."""
     draws, claim = np.random.default_rng(6), Claim([0.5], [0])
-    sorted_alarms = fair_alarms = 0
-    for _ in range(12):
+    sorted_alarms, fair_alarms, count = 0, 0, drawn(6)
+    for _ in range(count):
         audit = Sequential(claim, thresholds=[0.5])
         for member in [True] * 60 + [False] * 60:
             audit.see(member, float(draws.random() < 0.95))
@@ -202,8 +203,8 @@ def test_members_first_would_be_no_audit() -> None:
         for _ in range(120):
             audit.see(bool(draws.integers(2)), float(draws.random() < 0.95))
         fair_alarms += audit.refuted
-    assert sorted_alarms >= 4
-    assert fair_alarms <= 1
+    assert 3 * sorted_alarms >= count
+    assert 12 * fair_alarms <= count
 
 
 def test_a_lower_end() -> None:

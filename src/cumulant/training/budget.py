@@ -31,7 +31,9 @@ class Budget:
     One object of a plan is one loop. Give the same object before each step of a loop, and a new one to a second loop: it
     begins passes of its own, even if the plans are equal. A pass has records // batch steps here. A loop that keeps a short
     last batch, or breaks passes off, calls `allow(plan.after(1), per="pass")` instead. A copy of a budget, a pickle or a forked
-    process begins the next pass, as our samplers do.
+    process begins the next pass, as our samplers do. It refuses to go on with correlated noise, of which it has not the state.
+    A copy is for going on elsewhere: it knows nothing of what the original takes afterwards, so only one of them may go on.
+    A loop that starts again from its first step needs a new budget, because what ran before it was released too.
 
     By default all steps are equal. How many fit is found once, at the first of them, and is a constant: stopping there is
     not adaptive. A step that differs is refused, because which steps run would then decide which history is composed.
@@ -65,7 +67,7 @@ class Budget:
         if adaptive and schedule is not None:
             raise InputError("give schedule=… or adaptive=True, one of them: a plan is not chosen from outputs")
         self._rule = Accountant(limit=(self._epsilon, self._delta)) if adaptive else None
-        self._plan = None if schedule is None else [(step, times(count)) for step, count in schedule]
+        self._plan = None if schedule is None else _checked_schedule(schedule)
         self._step: Expression | NoisySGD | None = None
         self._fit = 0
         self._taken = 0
@@ -140,7 +142,7 @@ class Budget:
         ...
         cumulant.errors.InputError: Gaussian(sigma=4, relation="add-remove") @ RandomAllocation(steps=10) is a whole pass, ...
         """
-        new = times(count)
+        new = times(count, "count")
         self._check_unit(step, per)
         if isinstance(step, NoisySGD) and step.schedule is not None and (self._rule or self._plan is not None):
             raise InputError(
@@ -172,16 +174,17 @@ class Budget:
         """Refuse calls that leave open whether they count a step, a pass or a run."""
         if per not in ("step", "pass", "run"):
             raise InputError(f"per={shown(per)} must be 'step', 'pass' or 'run'")
+        _check_step(step)
         if isinstance(step, NoisySGD):
             if per != "step":
                 raise InputError("a plan counts its passes itself; call allow(plan) before each step, without per=…")
             return
-        if per != "run" and any(each.spans_run for each in step.terms):
+        if per != "run" and step.spans_run:
             raise InputError(
                 f"{step} is a whole run whose steps share noise, not a {per}. Call allow(plan) before each step, with the "
                 "NoisySGD itself; or call allow(expression, per='run') once for each run"
             )
-        if per == "step" and any(each.spans_pass for each in step.terms):
+        if per == "step" and step.spans_pass:
             raise InputError(
                 f"{step} is a whole pass, not a step. Call allow(plan) before each step, with the NoisySGD itself; or call "
                 "allow(expression, per='pass') once in each pass"
@@ -189,6 +192,7 @@ class Budget:
 
     def most(self, step: Expression | NoisySGD) -> int:
         """Return how many such steps fit in all, if no others run; 0 if not one does."""
+        _check_step(step)
 
         def fits(count: int) -> bool:
             if isinstance(step, NoisySGD) and step.schedule is not None and count > step.total_steps:
@@ -260,9 +264,18 @@ class Budget:
     def _steps_left(self, plan: NoisySGD) -> int:
         """Return how many more steps of a loop fit: the rest of its pass, and the passes that are left.
 
-        A schedule or correlated noise has no passes to count: its steps follow each other in one loop.
+        A schedule or correlated noise has no passes to count: its steps follow each other in one loop. A schedule goes on in a
+        copy, whose steps draw afresh. Correlated noise does not: noise that is not that of the steps before is a new run.
         """
-        if plan.schedule is not None or plan.noise_bands is not None:
+        if plan.noise_bands is not None and self.taken and (os.getpid(), id(plan)) not in self._loops:
+            raise BudgetRefused(
+                f"{plan} goes on in a copy of this budget, in another process or as a second object, which is a new run with "
+                "noise of its own; count whole runs with allow(plan.run, per='run'), or open a new budget for it",
+                requested=str(plan),
+            )
+        if plan.noise_bands is not None:
+            return max(0, self._fit - self.taken)
+        if plan.schedule is not None:
             if self._loops and all(known is not plan for known, _ in self._loops.values()):
                 raise BudgetRefused(
                     f"{plan} is a second object of an equal plan, so a loop of its own; give the same object before each "
@@ -299,3 +312,23 @@ class Budget:
                 f"the schedule needs epsilon = {rounded_up(reached)} at delta = {self._delta}, more than {self._epsilon}",
                 requested=str(whole),
             )
+
+
+def _check_step(step: object) -> None:
+    """Raise InputError unless this is a plan or an expression."""
+    if not isinstance(step, Expression | NoisySGD):
+        raise InputError(f"step={shown(step)} must be a NoisySGD or an expression, such as Gaussian(sigma=2) * 3")
+
+
+def _checked_schedule(schedule: Sequence[tuple[Expression, int]]) -> list[tuple[Expression, int]]:
+    """Return the steps of a schedule with their counts; InputError if it is none."""
+    try:
+        found = [(step, times(count)) for step, count in schedule]
+    except (TypeError, ValueError):
+        raise InputError("schedule must be pairs of an expression and how often it runs") from None
+    for step, _ in found:
+        if not isinstance(step, Expression):
+            raise InputError(
+                f"schedule has {shown(step)}, which is no expression; give plan.after(1) for a step of a plan"
+            )
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +21,7 @@ from cumulant.mechanisms.skellam import Skellam
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.without_replacement import WithoutReplacement
-from cumulant.training.sgd import DIGITS
+from cumulant.training.sgd import DIGITS, without_lower_end
 
 SAMPLINGS: Mapping[str, tuple[Relation, str]] = MappingProxyType(
     {
@@ -135,11 +136,22 @@ class FedAvg:
                 return Gaussian.from_clipping(norm=1, noise=Exact(multiplier), relation=self.relation)
             square = Exact(moved**2 / shares)
             return Gaussian(sigma=Exact(multiplier), squared_sensitivity=square, relation=self.relation)
-        units = Fraction(Exact(self.clip)) / Fraction(Exact(self.grid))
+        units = self._units
+        reached = math.floor(units) if self.dimension == 1 else units  # one integer below the clip, or their norm
         if self.noise == "skellam":
             variance = Exact((multiplier * units) ** 2 * shares)
-            return Skellam(variance, Exact(moved * units), self.dimension, self.relation)
-        return DiscreteGaussian(Exact(multiplier * units), Exact(moved * units), self.dimension, self.relation)
+            return Skellam(variance, Exact(moved * reached), self.dimension, self.relation)
+        return DiscreteGaussian(Exact(multiplier * units), Exact(moved * reached), self.dimension, self.relation)
+
+    @property
+    def _units(self) -> Fraction:
+        """Return the clipping norm in units of the grid."""
+        return Fraction(Exact(self.clip)) / Fraction(Exact(self.grid or self.clip))
+
+    @property
+    def _reaches_clip(self) -> bool:
+        """Return True if some update has the norm that noise is made for, so that what the run needs the loop needs."""
+        return self.dimension == 1 or self._units.denominator == 1
 
     @property
     def run(self) -> Expression:
@@ -157,8 +169,12 @@ class FedAvg:
         return self.run.epsilon(delta)
 
     def guarantee(self, *, delta: Number) -> Guarantee:
-        """Return the epsilon with its lower end and what proves it."""
-        return self.run.guarantee(delta=delta)
+        """Return the epsilon with its lower end and what proves it.
+
+        There is no lower end if the clipping norm is no multiple of the grid: no update of integers may be as long as that.
+        """
+        found = self.run.guarantee(delta=delta)
+        return found if self._reaches_clip else without_lower_end(found)
 
     def check(self, *, epsilon: Number, delta: Number) -> Check:
         """Judge the claim that the rounds are (epsilon, delta)-differentially private for one client.
@@ -168,7 +184,10 @@ class FedAvg:
         ... ).verdict
         'holds'
         """
-        return self.run.check(epsilon=epsilon, delta=delta)
+        found = self.run.check(epsilon=epsilon, delta=delta)
+        if self._reaches_clip:
+            return found
+        return replace(found, verdict="holds" if found else "open", lower=None, witness="")
 
     def calibrated(self, *, epsilon: Number, delta: Number, digits: int = DIGITS) -> FedAvg:
         """Return this plan with the smallest noise multiplier that meets (epsilon, delta).

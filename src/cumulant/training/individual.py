@@ -109,6 +109,8 @@ class IndividualBudget:
             )  # memory is taken now, not in the first step
         self._last = np.zeros(count, dtype=np.int64)
         self._pending: Floats | None = None
+        self._summed = False
+        self._drawn_until: dict[str, int] = {}
         self._lock = Lock()
         self._process = os.getpid()
 
@@ -145,10 +147,7 @@ class IndividualBudget:
         """
         asked = self._wanted(wanted)
         with self._lock:
-            if self._process != os.getpid():
-                raise BudgetRefused(
-                    "a forked process may not spend the budget of its parent; make the budget in one process"
-                )
+            self._check_process()
             if self._pending is not None:
                 raise BudgetRefused("the last bounds were not charged; call charge(bounds) after every step")
             levels = np.empty(len(asked), dtype=np.int64)
@@ -157,12 +156,19 @@ class IndividualBudget:
                 levels[part] = self._affordable(part, self._rounded(asked[part]))
             found: Floats = np.asarray(levels * (float(self._norm) / self._levels), dtype=np.float64)
             found.setflags(write=False)
-            self._pending = found
+            self._pending, self._summed = found, False
             return found
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise BudgetRefused(
+                "a forked process may not spend the budget of its parent; make the budget in one process"
+            )
 
     def charge(self, bounds: Any) -> None:
         """Charge every record for the bounds that were handed out, whether it was drawn or not."""
         with self._lock:
+            self._check_process()
             if self._pending is None:
                 raise BudgetRefused("there are no bounds to charge: call bounds(wanted) first, once for every step")
             given = np.asarray(bounds)
@@ -177,6 +183,20 @@ class IndividualBudget:
                     self._rule.add(self._totals[part], levels[part])
             self._pending = None
 
+    def use_draw(self, mark: str, number: int) -> None:
+        """Note that a step uses the draw of this number by the key of this mark; BudgetRefused if a step did already.
+
+        The draws of one key are used in ascending order, whichever sampler makes them.
+        """
+        with self._lock:
+            self._check_process()
+            if number < self._drawn_until.get(mark, 0):
+                raise BudgetRefused(
+                    f"batch {number + 1} was drawn by the same key before, and a step used it. The same sample twice is no "
+                    "fresh one. Go on with the sampler of the call before, or leave the key out"
+                )
+            self._drawn_until[mark] = number + 1
+
     def guarantee(self) -> Promise:
         """Return (epsilon, delta) for one record added or removed: fixed in advance, the same for every outcome."""
         return Promise(float(self._epsilon), float(self._delta), "add-remove")
@@ -184,23 +204,48 @@ class IndividualBudget:
     def noisy_sum(self, gradients: Any, bounds: Any, *, source: Callable[[int], bytes] = secret_bytes) -> Floats:
         """Clip each row to its own bound in integers, sum the rows and add exactly rounded Gaussian noise.
 
-        Rows that hold a number that is not finite count as 0. Divide the result by a constant, not by a number of records.
+        There is one sum for every call of `bounds`, and `bounds` here are those of the records that take part, as they were
+        handed out: larger ones, or more of them, are charged to nobody and refused. Rows that hold a number that is not finite
+        count as 0. Divide the result by a constant, not by a number of records.
         """
         limits = np.asarray(bounds, dtype=np.float64)
         rows = np.asarray(gradients, dtype=np.float64)
         if rows.ndim != 2 or limits.shape != (len(rows),):
             raise InputError(f"gradients of shape {rows.shape} need one row for each of {limits.shape} bounds")
+        with self._lock:
+            self._check_process()
+            if self._pending is None or self._summed:
+                raise BudgetRefused(
+                    "one call of bounds(wanted) allows one noisy sum; call charge(bounds), then bounds again"
+                )
+            levels, charged = self._levels_below(limits), self._levels_below(self._pending)
+            # every row needs a record of its own with a bound at least as large: at each level, at most as many reach it
+            reached, allowed = (self._numbers_from(each) for each in (levels, charged))
+            if np.any(reached > allowed):
+                raise BudgetRefused(
+                    "these bounds are not those that were handed out, so nobody would be charged for them; give "
+                    "bounds[batch], with each record of the batch once"
+                )
+            self._summed = True
         grid = Exact(self._norm / UNITS)
         total = np.zeros(rows.shape[1], dtype=np.int64)
-        with np.errstate(all="ignore"):
-            share = np.where(limits > 0, np.minimum(limits / float(self._norm), 1.0), 0.0)  # never more than the norm
-        levels = np.floor(share * self._levels * (1 + 2.0**-40)).astype(np.int64)
         for level in np.unique(levels[levels > 0]):
             # a record at this level has at most this norm, in whole units of the grid
             norm = Exact(self._norm * Fraction(int(level), self._levels))
             total += clipped(rows[levels == level], norm, grid).sum(axis=0)
         noisy = rounded_gaussian(total, Exact(self._noise * UNITS), source=source)
         return np.asarray(noisy * float(grid), dtype=np.float64)
+
+    def _levels_below(self, bounds: Floats) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the largest level that each bound allows; 0 where it is no number."""
+        with np.errstate(all="ignore"):
+            share = np.where(bounds > 0, np.minimum(bounds / float(self._norm), 1.0), 0.0)  # never more than the norm
+        return np.floor(share * self._levels * (1 + 2.0**-40)).astype(np.int64)
+
+    def _numbers_from(self, levels: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return for every level from 1 on how many records reach it."""
+        numbers = np.bincount(levels, minlength=self._levels + 1)
+        return np.asarray(np.cumsum(numbers[::-1])[::-1][1:], dtype=np.int64)
 
     # ---- one step
 

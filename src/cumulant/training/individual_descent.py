@@ -67,11 +67,11 @@ def train_with_individual_budget(
     _check(records, budget, sampler, count)
     rows = _Rows(loss, records, int(COUNT.check("chunk", chunk)))
     wanted: Floats = np.full(budget.records, budget.clip)
-    for step in range(count):
+    for _ in range(count):
         if not budget.by_own_draws:
             wanted = rows.norms(weights)
+        batch = np.arange(budget.records) if sampler is None else _fresh_batch(budget, sampler)
         bounds = budget.bounds(wanted)
-        batch = np.arange(budget.records) if sampler is None else np.array(sampler.draw(step), dtype=np.int64)
         gradients = rows.gradients(weights, batch)
         noisy = budget.noisy_sum(gradients, bounds[batch])
         budget.charge(bounds)
@@ -79,6 +79,14 @@ def train_with_individual_budget(
             wanted[batch] = _norms(gradients)
         weights = weights - weights.new_tensor(noisy.reshape(weights.shape) * (rate / over))
     return weights
+
+
+def _fresh_batch(budget: IndividualBudget, sampler: PoissonSampler) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return a draw that no step of this budget used, also in an earlier call: a sampler goes on where it stopped."""
+    number, mark = sampler.step, sampler.mark()
+    budget.use_draw(mark, number)
+    sampler.count_draw(number)
+    return np.array(sampler.draw(number), dtype=np.int64)
 
 
 def _check(records: Sequence[Any], budget: IndividualBudget, sampler: PoissonSampler | None, steps: int) -> None:
@@ -97,6 +105,11 @@ def _check(records: Sequence[Any], budget: IndividualBudget, sampler: PoissonSam
         raise InputError(f"sampler={shown(sampler)} must be a PoissonSampler with the rate {budget.rate} of the budget")
     if sampler.population != budget.records:
         raise InputError(f"the sampler draws from {sampler.population} records; the budget is for {budget.records}")
+    if sampler.world > 1:
+        raise InputError(
+            f"the sampler gives one of {sampler.world} slices of each draw, and which records a slice has depends on all "
+            "others; give one process the whole draw"
+        )
     if steps > sampler.steps:
         raise InputError(f"steps={steps} must be at most the {sampler.steps} steps of the sampler")
 

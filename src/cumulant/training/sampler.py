@@ -82,6 +82,10 @@ class Sampler(ABC):
             )
         self._lock = Lock()
         self._step = self._earlier = 0  # draws that were counted before the present state was loaded
+        self._renewed = False
+        self._repeated = False
+        # of every key, by its mark, the number after its last draw that was handed out
+        self._drawn_until: dict[str, int] = {}
         self._restart_count(0)
         self._hold(secrets.token_bytes(KEY_BYTES) if key is None else checked_key(key))
 
@@ -102,8 +106,15 @@ class Sampler(ABC):
                     "this sampler was copied from another process, and copies leave the key out; make it anew in every "
                     "process, with the same key=…"
                 )
-            self._hold(secrets.token_bytes(KEY_BYTES))
+            self._renew(secrets.token_bytes(KEY_BYTES))
         return self._key or b""
+
+    def _renew(self, key: bytes) -> None:
+        """Go on with another key: what it draws is new, whatever the number of the step."""
+        self._earlier = self._count()
+        self._restart_count(self._step)
+        self._hold(key)
+        self._renewed = True
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and copies: everything but the key."""
@@ -132,13 +143,19 @@ class Sampler(ABC):
         """Return the accounted run if every step ran `mechanism` on its draw.
 
         By default `steps` are all that were handed out, also by earlier keys and before the state was set back. A draw that
-        was asked for by its number counts with all draws before it.
+        was asked for by its number counts with all draws before it. InputError if the state was set back with its key and a
+        draw was handed out again: two steps on one sample are not two samples. Give `steps` if the same noise came again too.
 
         >>> import cumulant as cm
         >>> sampler = FixedSizeSampler(population=100, sample=5, steps=10)
         >>> sampler.accounted_run(cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one"), steps=10)
         Gaussian(sigma=2, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=5, population=100) * 10
         """
+        if steps is None and self._repeated:
+            raise InputError(
+                "the sampler was set back with its key, so that two steps had the same sample, and nothing is proved for that. "
+                "Set it back by a state without the key; or give steps=… if the run was repeated with the same noise"
+            )
         counted = max(self._step, self._count()) if steps is None else steps
         if steps is None and not counted:
             raise InputError("no draw was handed out yet, so nothing ran; give steps=… for a plan")
@@ -146,11 +163,18 @@ class Sampler(ABC):
 
     def _count(self) -> int:
         """Return the number of draws so far, also by earlier keys and before the state was set back."""
-        return self._earlier + max(self._handed, self._asked - self._base)
+        return self._earlier + max(self._handed, self._asked - self._base) + self._before
 
     def _restart_count(self, step: int) -> None:
         """Count draws anew from this step on."""
         self._handed, self._asked, self._base = 0, step, step
+        self._before = 0  # draws of a new key whose numbers are below that step
+
+    def _note(self, number: int) -> None:
+        """Count the draw of a step, and all draws of the present key before it."""
+        self._asked = max(self._asked, number + 1)
+        if number < self._base and self._renewed:
+            self._before = max(self._before, number + 1)
 
     @property
     def population(self) -> int:
@@ -191,7 +215,7 @@ class Sampler(ABC):
         number = checked_whole("step", step, least=0)
         with self._lock:  # another key in the middle of a draw would change its law
             found = self._draw(number)[self._rank :: self._world]
-            self._asked = max(self._asked, number + 1)
+            self._note(number)
             return found
 
     @abstractmethod
@@ -208,6 +232,9 @@ class Sampler(ABC):
                 step, self._step = self._step, self._step + 1  # counted before it is seen, whatever becomes of it
                 self._handed += 1
                 batch = self.draw(step)
+                mark = self.mark()
+                self._repeated = self._repeated or step < self._drawn_until.get(mark, 0)
+                self._drawn_until[mark] = max(step + 1, self._drawn_until.get(mark, 0))
             yield batch
 
     def count_draw(self, step: int) -> None:
@@ -218,8 +245,10 @@ class Sampler(ABC):
         >>> sampler.step
         1
         """
+        number = checked_whole("step", step, least=0)
         with self._lock:
-            self._step = max(self._step, checked_whole("step", step, least=0) + 1)
+            self._step = max(self._step, number + 1)
+            self._note(number)
 
     def __len__(self) -> int:
         return self._steps
@@ -244,7 +273,7 @@ class Sampler(ABC):
             except (TypeError, ValueError) as error:
                 raise InputError(f"rng={shown(rng)} must be a numpy generator or a seed of one: {error}") from error
             with self._lock:
-                self._hold(key)
+                self._renew(key)
         return (np.array(batch, dtype=np.int64) for batch in self)
 
     def padded_batches(self, size: int | None = None) -> Iterator[PaddedBatch]:
@@ -316,6 +345,8 @@ class Sampler(ABC):
         state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": step}
         if counted > step:
             state["counted"] = counted
+        if self._repeated:
+            state["repeated"] = True
         return {**state, "key": key} if secret else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -352,8 +383,9 @@ class Sampler(ABC):
             )
         with self._lock:
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
-            self._step, self._earlier = step, max(counted, self._count())
+            self._step, self._earlier, self._renewed = step, max(counted, self._count()), secret is None
             self._restart_count(step)
+            self._repeated = self._repeated or bool(state.get("repeated"))
 
     @abstractmethod
     def _sizes(self) -> dict[str, Any]:

@@ -153,7 +153,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
 
 
 def _one_draw(sgd: NoisySGD) -> Scheme:
-    return BallsInBins(bins=min(sgd.steps_of_a_pass, sgd.total_steps))
+    return BallsInBins(bins=sgd.steps_of_a_pass)
 
 
 def _cyclic(sgd: NoisySGD) -> Scheme:
@@ -185,6 +185,8 @@ def _whole_run(sgd: NoisySGD) -> Expression:
     if sgd.epochs is not None and scheme in (_fixed_order, _min_sep):
         # a loader may keep a short last batch as a step of its own: the matrix must cover the longer epochs too
         steps = math.ceil(Exact(sgd.epochs) * -(-sgd.records // sgd.batch))
+    if scheme is _one_draw:  # a run that ends within its first epoch is a part of that epoch
+        steps = max(steps, sgd.steps_of_a_pass)
     return MatrixMechanism(bands=sgd.noise_bands, steps=steps, sigma=sigma, relation=relation) @ scheme(sgd)
 
 
@@ -468,7 +470,11 @@ class NoisySGD:
         return tuple((Exact(noise * Exact(factor)), int(count)) for factor, count in self.schedule)
 
     def after(self, steps: int) -> Expression:
-        """Return the run after this many steps; a schedule covers its own steps only."""
+        """Return the run after this many steps; a schedule covers its own steps only.
+
+        Where a pass is one release, a pass that was broken off counts as a whole one: the epsilon of the expression holds for
+        the loop, and its lower end is that of whole passes. `check` and `spent` leave that lower end out.
+        """
         count = int(COUNT.check("steps", steps))
         if self.noise_bands is not None:
             one = self if count == self.total_steps else replace(self, steps=count, epochs=None)
@@ -523,10 +529,19 @@ class NoisySGD:
 
     @property
     def _ends_with_a_pass(self) -> bool:
-        """Return True if every pass that is counted ran to its end, so that what passes need the loop needs too."""
+        """Return True if every pass that is counted ran to its end, so that what passes need the loop needs too.
+
+        Correlated noise of passes with a short last batch is accounted for both of their lengths at once, which no loop has.
+        """
+        if self.loop.correlated in (_fixed_order, _min_sep) and self.records % self.batch:
+            return False
         if self.loop.per_step or self.steps is None:
             return self.loop.per_step or Exact(self.epochs or 1).denominator == 1
-        return self.records % self.batch == 0 and self.steps % self.steps_of_a_pass == 0
+        return self._is_whole(self.steps)
+
+    def _is_whole(self, steps: int) -> bool:
+        """Return True if so many steps break no pass off."""
+        return self.loop.per_step or (self.records % self.batch == 0 and steps % self.steps_of_a_pass == 0)
 
     def per_epoch(self, delta: Number, *, method: Method = "best") -> list[dict[str, Any]]:
         """Return the spent epsilon after each epoch, as plain dicts.
@@ -557,7 +572,8 @@ class NoisySGD:
     def spent(self, steps: int, *, delta: Number, method: Method = "rdp") -> dict[str, Any]:
         """Return the spent epsilon after so many steps, as a plain dict to log."""
         found = self.after(steps).guarantee(delta=delta, method=method)
-        return self._log_row(steps, found.epsilon, found.lower, delta)
+        whole = self._ends_with_a_pass if steps == self.total_steps else self._is_whole(steps)
+        return self._log_row(steps, found.epsilon, found.lower if whole else None, delta)
 
     def _log_row(self, step: int, epsilon: float, lower: float | None, delta: Number) -> dict[str, Any]:
         at = stated(DELTA.check("delta", delta))

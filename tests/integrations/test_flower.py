@@ -117,6 +117,26 @@ def test_state_goes_round_by_json() -> None:
     assert other.num_releases == 5
 
 
+def test_a_state_never_forgets_releases() -> None:
+    """A state from before the first release set epsilon back to 0, after 500 releases that clients saw."""
+    accountant = CumulantAccountant(POISSON)
+    start = accountant.state_dict()
+    accountant.compose(EVENT, 5)
+    accountant.compose(Event(2.0, 10, 1000))
+    state = accountant.state_dict()
+    other = CumulantAccountant(POISSON)
+    other.compose(EVENT, 6)
+    for earlier in (start, other.state_dict()):
+        with pytest.raises(ValueError, match="still count"):
+            accountant.load_state_dict(earlier)
+    assert accountant.num_releases == 6
+    accountant.load_state_dict(state)
+    other = CumulantAccountant(POISSON)
+    other.compose(EVENT, 3)
+    other.load_state_dict(state)  # has these three, and more
+    assert (other.run, other.num_releases) == (accountant.run, 6)
+
+
 @pytest.mark.parametrize(
     "ask",
     [

@@ -54,6 +54,18 @@ def test_weights_that_are_changed_behind_the_back_of_autograd(loop: tuple[Any, .
     assert len(engine.accountant) == 0
 
 
+def test_weights_that_change_places(loop: tuple[Any, ...]) -> None:
+    """Sums of bits did not see it: which of two weights is which can tell of a record."""
+    engine, module, optimizer, loader = loop
+    with pytest.raises(cm.InputError, match="weights changed between a draw and its step"):
+        for batch in loader:
+            backward(module, optimizer, batch)
+            for parameter in module.parameters():
+                parameter.data.copy_(parameter.data.flatten().roll(1).reshape(parameter.shape))
+            optimizer.step()
+    assert len(engine.accountant) == 0
+
+
 def test_noise_that_is_used_twice(loop: tuple[Any, ...]) -> None:
     engine, module, optimizer, loader = loop
     generator = optimizer.generator or torch.default_generator
@@ -453,24 +465,31 @@ def test_noise_that_is_replaced_by_the_sum(loop: tuple[Any, ...]) -> None:
 class RunningMean(torch.nn.Module):
     """Subtracts the mean of all records so far, or counts its calls."""
 
-    def __init__(self, counts: bool) -> None:
+    mean: torch.Tensor
+
+    def __init__(self, counts: bool, how: str = "in place") -> None:
         super().__init__()
-        self.counts = counts
+        self.counts, self.how = counts, how
         self.register_buffer("mean", torch.zeros(8))
         self.register_buffer("calls", torch.zeros((), dtype=torch.long))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.counts:
             self.calls += 1
+        elif len(x) and self.how == "replaced":
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        elif len(x) and self.how == "added":
+            self.register_buffer("late", x.detach().mean(0))
         elif len(x):
             self.mean.mul_(0.9).add_(0.1 * x.detach().mean(0))
         return x - self.mean
 
 
-@pytest.mark.parametrize("counts", [True, False])
-def test_buffers_that_hold_statistics_of_records(counts: bool) -> None:
+@pytest.mark.parametrize(("counts", "how"), [(True, ""), (False, "in place"), (False, "replaced"), (False, "added")])
+def test_buffers_that_hold_statistics_of_records(counts: bool, how: str) -> None:
+    """Also where a statement like `self.mean = ...` puts a new tensor into the place of a buffer."""
     engine = PrivacyEngine(accountant=FIXED)
-    module = torch.nn.Sequential(RunningMean(counts), torch.nn.Linear(8, 3))
+    module = torch.nn.Sequential(RunningMean(counts, how), torch.nn.Linear(8, 3))
     module, optimizer, loader = make_private(
         engine,
         module=module,

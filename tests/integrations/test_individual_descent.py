@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import cumulant as cm
 from cumulant.training import IndividualBudget, PoissonSampler, train_with_individual_budget
 
 RECORDS, STEPS = 300, 12
@@ -84,3 +85,39 @@ def test_norms_of_the_last_draw_are_all_that_is_remembered() -> None:
     for step in range(1, STEPS):
         others = np.setdiff1d(np.arange(RECORDS), sampler.draw(step - 1))
         assert (asked[step][others] == asked[step - 1][others]).all()
+
+
+def test_a_second_call_draws_other_batches() -> None:
+    """It began with step 0 again, so that two calls released the same batches: the noise is fresh, the coins were not."""
+    batches = []
+
+    class Watched(PoissonSampler):
+        def _draw(self, step: int) -> Any:
+            found = super()._draw(step)
+            batches.append(tuple(found))
+            return found
+
+    sampler = Watched(population=RECORDS, rate="1/5", steps=STEPS)
+    budget = IndividualBudget(**PLAN, rate="1/5")
+    for _ in range(2):
+        train(budget, data(), sampler, steps=5)
+    assert len(set(batches)) == len(batches) == 10
+
+
+@pytest.mark.parametrize("again", ["one key for two samplers", "set back"])
+def test_a_draw_that_a_step_used_is_refused(again: str) -> None:
+    """Two samplers of one key drew the same batches in two calls; so did one that was set back with its key."""
+    sampler = PoissonSampler(population=RECORDS, rate="1/5", steps=STEPS, key=bytes(32))
+    start = sampler.state_dict(secret=True)
+    budget = IndividualBudget(**PLAN, rate="1/5")
+    train(budget, data(), sampler, steps=3)
+    before = budget._totals.copy()
+    if again == "set back":
+        sampler.load_state_dict(start)
+    else:
+        sampler = PoissonSampler(population=RECORDS, rate="1/5", steps=STEPS, key=bytes(32))
+    with pytest.raises(cm.BudgetRefused, match="drawn by the same key before"):
+        train(budget, data(), sampler, steps=3)
+    assert (budget._totals == before).all()
+    sampler = PoissonSampler(population=RECORDS, rate="1/5", steps=STEPS)
+    train(budget, data(), sampler, steps=3)  # another key draws afresh

@@ -89,6 +89,17 @@ def test_checkpoints_have_the_accountant(tmp_path: Path) -> None:
     assert other.accountant.history == [(2.0, "16/320", 60)]
 
 
+def test_a_checkpoint_without_the_accountant_is_refused(tmp_path: Path) -> None:
+    _, trainer, module = fitted(tmp_path, enable_checkpointing=True)
+    trainer.callbacks = [each for each in trainer.callbacks if not isinstance(each, PrivacyCallback)]
+    trainer.fit(module)
+    trainer.save_checkpoint(tmp_path / "last.ckpt")
+    other, again, module = fitted(tmp_path, max_epochs=3)
+    with pytest.raises(cm.InputError, match="resumes after 40 steps, but 0 were accounted"):
+        again.fit(module, ckpt_path=tmp_path / "last.ckpt", weights_only=True)
+    assert len(other.accountant) == 0
+
+
 def test_accumulated_gradients_are_refused(tmp_path: Path) -> None:
     _, trainer, module = fitted(tmp_path, accumulate_grad_batches=2)
     with pytest.raises(cm.InputError, match="accumulate_grad_batches=2"):

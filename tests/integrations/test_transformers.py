@@ -117,6 +117,20 @@ def test_a_trainer_resumes(tmp_path: Path) -> None:
         callback.restore(tmp_path)
 
 
+def test_a_trainer_that_resumes_without_the_accountant_is_refused(tmp_path: Path) -> None:
+    """It had the epsilon of the steps after the checkpoint alone: 2.16 for 30 steps that need 2.75."""
+    _, made, _ = trainer(tmp_path, save_strategy="epoch")
+    made.train()
+    checkpoint = tmp_path / "checkpoint-20"
+    other, again, callback = trainer(tmp_path, ignore_data_skip=True, num_train_epochs=3)
+    with pytest.raises(cm.InputError, match="resumes after 20 steps, but 0 were accounted"):
+        again.train(resume_from_checkpoint=str(checkpoint))
+    assert len(other.accountant) == 0
+    callback.restore(checkpoint)
+    again.train(resume_from_checkpoint=str(checkpoint))
+    assert len(other.accountant) == 30
+
+
 def test_a_trainer_that_accumulates_is_refused(tmp_path: Path) -> None:
     _, made, _ = trainer(tmp_path, gradient_accumulation_steps=2)
     with pytest.raises(cm.InputError, match="gradient_accumulation_steps=2"):

@@ -40,7 +40,7 @@ from cumulant.mechanisms.pure_dp import PureDP
 from cumulant.mechanisms.randomized_response import RandomizedResponse
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect, Selected
 from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import as_printed, rounded_down, stated
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
@@ -373,9 +373,9 @@ def _sampled(mechanism: Sampled, relation: Relation) -> Any:
     rate = scheme.numbers().get("rate")
     text = "0" if rate is None else spelling(rate)
     if rate is not None and scheme == Poisson(rate=text, relation=Relation.REPLACE_ONE):
-        return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, mechanism.inner.relation))
+        return dpa.PoissonSampledDpEvent(stated(rate), _event(mechanism.inner, mechanism.inner.relation))
     if rate is not None and scheme in (Poisson(rate=text), Poisson(rate=text, relation=Relation.REPLACE_SPECIAL)):
-        return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, relation))
+        return dpa.PoissonSampledDpEvent(stated(rate), _event(mechanism.inner, relation))
     if rate is not None and scheme == WithoutReplacement(rate=text):
         size, total = scheme.sizes()
         sample, population = (size or rate.numerator), (total or rate.denominator)
@@ -417,13 +417,13 @@ def _discrete_laplace_event(mechanism: DiscreteLaplace, relation: Relation) -> A
     if relation is Relation.REPLACE_ONE:
         raise Refused(mechanism, DISTANCES)
     sensitivity = math.floor(Exact(mechanism.sensitivity))
-    return dpa.dp_event.DiscreteLaplaceDpEvent(_above(1 / Fraction(Exact(mechanism.scale))), sensitivity)
+    return dpa.dp_event.DiscreteLaplaceDpEvent(stated(1 / Fraction(Exact(mechanism.scale))), sensitivity)
 
 
 def _concentrated_event(mechanism: ZeroConcentrated, relation: Relation) -> Any:
     if mechanism.omega is not None or mechanism.slack:
         raise Refused(mechanism, "zCDP at some orders, or with slack, has no event in dp_accounting")
-    return dpa.ZCDpEvent(_above(Exact(mechanism.rho)), _above(Exact(mechanism.xi)))
+    return dpa.ZCDpEvent(stated(Exact(mechanism.rho)), stated(Exact(mechanism.xi)))
 
 
 def _selected_event(mechanism: Selected, relation: Relation) -> Any:
@@ -455,19 +455,7 @@ _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
 def _below(value: Fraction) -> float:
     """Return the largest float that prints as a decimal of at most this."""
     near = float(value)
-    return near if Fraction(repr(near)) <= value else _nearest_float(rounded_down(value), value, down=True)
-
-
-def _above(value: Fraction) -> float:
-    """Return the smallest float that prints as a decimal of at least this."""
-    near = float(value)
-    return near if Fraction(repr(near)) >= value else _nearest_float(rounded_up(value), value, down=False)
-
-
-def _nearest_float(near: float, value: Fraction, down: bool) -> float:
-    while (Fraction(repr(near)) > value) if down else (Fraction(repr(near)) < value):
-        near = math.nextafter(near, -math.inf if down else math.inf)
-    return near
+    return near if as_printed(near) <= value else rounded_down(value)
 
 
 # ---- the accountant

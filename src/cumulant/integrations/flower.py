@@ -7,7 +7,8 @@ Flower 1.42 describes releases by `PrivacyConfig` and `GaussianPrivacyEvent` and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +143,10 @@ class CumulantAccountant:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of an accountant with the same configuration; nothing changes if it is refused."""
+        """Go on from a state of an accountant with the same configuration; nothing changes if it is refused.
+
+        A state without all releases that were composed here is refused: clients saw them, so they still count.
+        """
         if state.get("schema_version") != SCHEMA:
             raise ValueError(f"schema_version={shown(state.get('schema_version'))} is unknown; this reads {SCHEMA}")
         if state.get("backend") != BACKEND:
@@ -156,6 +160,12 @@ class CumulantAccountant:
         except (KeyError, TypeError) as error:
             raise ValueError(f"the compositions of the state cannot be read: {error}") from error
         with self._lock:
+            missing = _counted(self._compositions) - _counted(fresh._compositions)
+            if missing:
+                raise ValueError(
+                    f"the state lacks {missing.total()} of the {self.num_releases} releases that were composed here, and they "
+                    "still count; load a state before the first release, or make a new accountant for a new run"
+                )
             self._compositions, self._run = fresh._compositions, fresh._run
 
     def _after(self, event: Any, count: int) -> Expression:
@@ -186,6 +196,14 @@ class _Event:
     noise_multiplier: float
     sample_size: int
     population_size: int
+
+
+def _counted(compositions: Iterable[tuple[Mapping[str, Any], int]]) -> Counter[tuple[Any, ...]]:
+    """Return how often each event was composed."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for event, count in compositions:
+        found[tuple(event[name] for name in _EVENT)] += count
+    return found
 
 
 def _number(value: Any) -> bool:

@@ -48,6 +48,15 @@ class PrivacyCallback(Callback):
                 "of its own; give devices=1"
             )
 
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Refuse to resume after steps that were not accounted."""
+        if trainer.global_step > len(self._accountant):
+            raise InputError(
+                f"the Trainer resumes after {trainer.global_step} steps, but {len(self._accountant)} were accounted: the "
+                "others still count. Resume from a checkpoint that was saved with this callback, or load its weights alone if "
+                "they were trained without these records"
+            )
+
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Stop if one more step would exceed the limit."""
         if self._accountant.per_step and not self._accountant.fits():

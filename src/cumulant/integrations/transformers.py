@@ -46,7 +46,7 @@ class PrivacyCallback(TrainerCallback):
         self._accountant, self._optimizer, self._delta = accountant, optimizer, delta
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Refuse settings that make one step of several batches, or skip batches."""
+        """Refuse settings that make one step of several batches, or skip batches, and steps that were not accounted."""
         if args.gradient_accumulation_steps != 1:
             raise InputError(
                 f"gradient_accumulation_steps={args.gradient_accumulation_steps} makes one step of several batches, and "
@@ -54,6 +54,11 @@ class PrivacyCallback(TrainerCallback):
             )
         if state.global_step and not args.ignore_data_skip:
             raise InputError("a resumed Trainer skips batches that were seen before; give ignore_data_skip=True")
+        if state.global_step > len(self._accountant):
+            raise InputError(
+                f"the Trainer resumes after {state.global_step} steps, but {len(self._accountant)} were accounted: the others "
+                "still count. Call restore(checkpoint) of this callback before train(...)"
+            )
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Clear the gradients that the step before has left."""

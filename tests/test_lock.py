@@ -4,7 +4,11 @@ import copy
 import os
 import pickle
 import signal
+import sys
 import threading
+import time
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +59,21 @@ def test_balls_can_be_used_in_a_child_that_is_forked_during_a_proof() -> None:
     _, status = os.waitpid(child, 0)
     done.set()
     assert os.waitstatus_to_exitcode(status) == 7
+
+
+def test_a_module_is_there_in_a_child_that_is_forked_while_another_thread_imports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules are loaded when they are needed: a first spend in a thread imports for a second."""
+    (tmp_path / "slowly_loaded.py").write_text("import time\ntime.sleep(0.5)\nANSWER = 7\n", encoding="ascii")
+    monkeypatch.syspath_prepend(tmp_path)
+    thread = threading.Thread(target=import_module, args=("slowly_loaded",))
+    thread.start()
+    while "slowly_loaded" not in sys.modules:
+        time.sleep(0.001)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a child that waits for ever is ended
+        os._exit(import_module("slowly_loaded").ANSWER)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

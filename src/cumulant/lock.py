@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from importlib import _bootstrap
 from typing import Any
 from weakref import WeakSet
 
@@ -51,5 +53,28 @@ def _renew_all() -> None:
         lock.renew()
 
 
+_PATIENCE = 5.0
+"""Seconds that a fork waits for imports of other threads; convention, as for ledgers: an import takes a second."""
+_PAUSE = 0.001
+"""Seconds between two looks; convention: far below the time of an import."""
+
+
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports a module: a child would wait for the lock of that module for ever.
+
+    Modules are loaded when they are needed first, so that a thread with its first question imports for a second.
+    """
+    end = time.monotonic() + _PATIENCE
+    while _is_imported_elsewhere() and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
+def _is_imported_elsewhere() -> bool:
+    """Check whether another thread holds the lock of a module; False where Python does not say."""
+    me = threading.get_ident()
+    locks = (reference() for reference in list(getattr(_bootstrap, "_module_locks", {}).values()))
+    return any(getattr(lock, "owner", None) not in (None, me) for lock in locks)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(before=_wait_for_imports, after_in_child=_renew_all)

@@ -5,6 +5,8 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from cumulant.filters.filter import GaussianSum, Step
 from cumulant.ledger import writing
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import canonical
-from cumulant.ledger.policy import Policy
+from cumulant.ledger.policy import Policy, moment
 from cumulant.ledger.state import State
 from cumulant.pairs.gaussian import GaussianPair
 from tests.effort import drawn
@@ -182,7 +184,24 @@ def test_accounts_on_the_same_data_add_up(ledger: cm.Ledger) -> None:
     second = ledger.create("two", epsilon=2, delta=2e-6, data="cohort", same_data=True)
     assert ledger.accounts_of("cohort") == ["one", "two"]
     assert ledger.combined_budget("cohort") == ("3", "3e-6")
+    with pytest.raises(cm.InputError, match="no account names data='Cohort', so there is no sum; there are: 'cohort'"):
+        ledger.combined_budget("Cohort")
     assert second.would_fit(STEP) > 116
+
+
+def test_only_budgets_for_the_same_neighbours_add_up(ledger: cm.Ledger) -> None:
+    """One record added and one record replaced were summed, and so were records and users."""
+    ledger.create("one", epsilon=1, delta=1e-6, data="cohort")
+    others: list[dict[str, Any]] = [{"relation": "add-remove"}, {"unit": "user"}]
+    for other in others:
+        name = "-".join(other)
+        with pytest.raises(cm.InputError, match="there is no sum for the same people"):
+            ledger.create(name, epsilon=2, delta=2e-6, data="cohort", **other)
+        ledger.create(name, epsilon=2, delta=2e-6, data="cohort", same_data=True, **other)
+        with pytest.raises(cm.RelationError, match="have no sum"):
+            ledger.combined_budget("cohort")
+        with pytest.raises(cm.RelationError, match="have no sum"):
+            ledger.union(["one", name])
 
 
 def test_allowances(account: Account) -> None:
@@ -517,3 +536,28 @@ def test_ledgers_accounts_and_holds_can_be_pickled(ledger: cm.Ledger) -> None:
     assert [entry.kind for entry in again.history()] == kinds(account) == ["open", "hold", "settle", "spend"]
     assert pickle.loads(pickle.dumps(ledger)).verify()
     assert again._ledger._writer.actor == ledger._writer.actor
+
+
+def test_a_pickle_keeps_who_may_use_the_file(tmp_path: Path) -> None:
+    import pickle
+
+    pickle.loads(pickle.dumps(cm.Ledger(f"{tmp_path}/budget.db", group=True))).create("a", epsilon=1, delta=1e-6)
+    assert (tmp_path / "budget.db").stat().st_mode & 0o777 == 0o660
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("2027-01-04", "2027-01-04T23:59:59+00:00"),
+        ("2027-W01", "2027-01-04T23:59:59+00:00"),
+        ("2027W01T10", "2027-01-04T10:00:00+00:00"),
+        ("20270104T1", None),
+    ],
+)
+def test_a_date_ends_with_its_day_and_a_time_at_once(text: str, end: str | None) -> None:
+    """A short time was taken for a date, and moved to the end of its day."""
+    if end is None:
+        with pytest.raises(cm.InputError, match="expires"):
+            moment(text)
+    else:
+        assert moment(text) == end

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,27 +16,37 @@ from cumulant.ledger.entry import Receipt
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "seconds"),
-    [(["--url", "sqlite"], 5), (["--url", "postgresql"], 5), (["--url", "postgresql", "--crash-server"], 6)],
-    ids=["sqlite", "postgresql", "server"],
-)
-def test_killed_writers(arguments: list[str], seconds: int) -> None:
-    """With pauses, which leave the processors to other tests; the hunt has none, and ten minutes."""
-    trial = ["--seconds", str(seconds), "--writers", "8", "--pause", "0.1"]
-    found = subprocess.run(
-        [sys.executable, "-m", "tests.ledger.kill", *trial, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.stdout, found.stderr
-    outcome = json.loads(found.stdout)
+TRIALS = {
+    "sqlite": ["--url", "sqlite", "--seconds", "5"],
+    "postgresql": ["--url", "postgresql", "--seconds", "5"],
+    "server": ["--url", "postgresql", "--seconds", "6", "--crash-server"],
+}
+
+
+@pytest.fixture(scope="module")
+def trials() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Start all trials at once: most of their time is pauses, which leave the processors to others."""
+    command = [sys.executable, "-m", "tests.ledger.kill", "--writers", "8", "--pause", "0.1"]
+    running = {
+        name: subprocess.Popen([*command, *rest], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for name, rest in TRIALS.items()
+    }
+    yield running
+    for each in running.values():
+        each.kill()
+        each.communicate()
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_killed_writers(name: str, trials: dict[str, subprocess.Popen[str]]) -> None:
+    """The hunt has no pauses, and ten minutes."""
+    out, err = trials[name].communicate()
+    assert out, err
+    outcome = json.loads(out)
     assert (outcome["lost"], outcome["twice"], outcome["sums"], outcome["sound"]) == (0, 0, True, True), outcome
     assert outcome["answered"] > 50
-    assert "--crash-server" in arguments or outcome["kills"] > 10
-    assert found.returncode == 0, found.stderr
+    assert name == "server" or outcome["kills"] > 10
+    assert trials[name].returncode == 0, err
 
 
 def test_a_copy_of_the_files_at_any_moment_has_every_answer(tmp_path: Path) -> None:

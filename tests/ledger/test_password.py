@@ -61,7 +61,18 @@ def test_no_part_of_it_is_in_a_repr_or_an_error(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["me:s3cret@host/db", "me:s3cret@host", "host=db password=s3cret", "mysql://me:s3cret@db"]
+    "url",
+    [
+        "me:s3cret@host/db",
+        "me:s3cret@host",
+        "host=db password=s3cret",
+        "host=db/x password = s3cret",
+        "dbname=x.db password=s3cret",
+        "host=db/x sslpassword=s3cret",
+        "host=db/x pwd=s3cret",
+        "PGPASSWORD=s3cret budget.db",
+        "mysql://me:s3cret@db",
+    ],
 )
 def test_what_is_no_address(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.answer(["ledger", "status", url]) == 2

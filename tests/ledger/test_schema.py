@@ -171,6 +171,14 @@ def test_protections_that_were_disabled_or_added(url: str) -> None:
     if url.startswith("sqlite"):
         change(url, "CREATE TRIGGER mine BEFORE INSERT ON entry BEGIN SELECT RAISE(IGNORE); END")
         assert "added the trigger mine" in account.verify().reason
+        change(url, "DROP TRIGGER mine")
+        change(url, "CREATE UNIQUE INDEX mine ON entry (account, kind)")
+        assert "added the index mine" in account.verify().reason
+        change(url, "DROP INDEX mine")
+        assert account.verify()
+        change(url, "DROP TRIGGER entries_follow")
+        change(url, "UPDATE meta SET value = '1' WHERE name = 'schema'")
+        assert "was set back" in account.verify().reason
         return
     for off, on, said in (
         (

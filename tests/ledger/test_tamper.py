@@ -610,6 +610,20 @@ def test_a_first_entry_that_is_gone(url: str) -> None:
     assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 0)
 
 
+@pytest.mark.parametrize("seq", [-1, -(2**63)])
+def test_an_entry_below_zero(url: str, seq: int) -> None:
+    """It takes a key and ends a hold, so it stood in for the half of a joint spend that was cut off."""
+    ledger = cm.Ledger(url)
+    for name in "ab":
+        ledger.create(name, epsilon=1, delta="1e-6")
+    receipt = ledger.spend(STEP, ["a", "b"])[0]
+    assert ledger.verify()
+    tampered(url, f"UPDATE entry SET seq = {seq} WHERE account = 'b' AND seq = 1")
+    verdict = cm.Ledger(url).verify([], [receipt])
+    assert (verdict.sound, verdict.account, verdict.seq) == (False, "b", seq)
+    assert verdict.reason == "its number is below zero, and an account begins with entry 0"
+
+
 def test_triggers(url: str) -> None:
     account = full(url)
     for statement in ("UPDATE entry SET key = 'x'", "DELETE FROM entry"):
@@ -617,3 +631,18 @@ def test_triggers(url: str) -> None:
             account._writer.store.execute(statement)
     assert account.verify()
     assert json.loads(account.head().to_json())["seq"] == account.head().seq
+
+
+def test_no_entry_goes_back_to_an_older_format(entries: list[Entry]) -> None:
+    """An entry of the older format is excused from rules about clocks, which a forger could use."""
+    forged: list[Entry] = []
+    for entry in entries:
+        content = entry.content()
+        if entry.seq == 3:
+            content["format"] = 1
+        changed = replace(entry, body=canonical(content), prev=forged[-1].hash if forged else entry.prev)
+        signed = replace(changed, hash=changed.digest())
+        forged.append(replace(signed, signature=KEYS.keys[0].sign(signed.hash)))
+    verdict = check(forged)
+    assert not verdict
+    assert (verdict.seq, verdict.reason) == (3, "its format is older than that of the entry before it")

@@ -1,9 +1,11 @@
 """Ledgers as text: what is exported, imported and exported again is the same to the byte, and a copy is frozen."""
 
+import csv
 import io
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +47,25 @@ def test_there_and_back(url: str, tmp_path: Path) -> None:
     table = io.StringIO()
     assert ledger.export_csv(table) == verdict.entries
     assert "Gaussian(sigma=50) * 10" in table.getvalue()
+
+
+def test_no_cell_of_a_table_is_a_formula(ledger: cm.Ledger) -> None:
+    """The name of an account was written as it is, and spreadsheets carry out what begins with =."""
+    ledger.create("=1+1", epsilon=1, delta=1e-6).spend("PureDP(1e-9)", key="+key")
+    table = io.StringIO()
+    ledger.export_csv(table)
+    rows = list(csv.reader(io.StringIO(table.getvalue())))
+    assert [row[0] for row in rows[1:]] == ["'=1+1"] * 2
+    assert rows[2][3] == "'+key"
+
+
+@pytest.mark.parametrize("out", [None, "ledger.jsonl", 3])
+def test_an_export_needs_an_open_file(ledger: cm.Ledger, out: Any) -> None:
+    for export in (ledger.export, ledger.export_csv):
+        with pytest.raises(cm.InputError, match="must be an open text file"):
+            export(out)
+    with pytest.raises(cm.InputError, match="accounts"):
+        ledger.holding("PureDP(1)", out)
 
 
 def test_into_the_other_database(url: str, postgres: str, tmp_path: Path) -> None:

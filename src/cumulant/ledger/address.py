@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import Any
 
 from cumulant.errors import InputError, shown
 from cumulant.ledger.password import without_password
 from cumulant.ledger.store import Store
+
+_KEYWORD_PASSWORD = re.compile(r"^(?!postgres(ql)?://).*(password|passwd|pwd)\s*=", re.IGNORECASE | re.DOTALL)
+"""An address by keywords, as libpq reads it; its text would be taken for the name of a file, and printed."""
 
 
 def open_store(url: Any, group: bool = False) -> Store:
@@ -17,6 +21,8 @@ def open_store(url: Any, group: bool = False) -> Store:
     """
     if not isinstance(url, str):
         raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
+    if _KEYWORD_PASSWORD.search(url):
+        raise InputError("this address has a password in a form that is not read; give postgresql://user@host/database")
     if is_file_name(url):
         url = f"sqlite:///{url}"
     if url.startswith("sqlite:///"):

@@ -207,6 +207,9 @@ class Walk:
             wanted.setdefault(receipt.seq, set()).add(receipt.hash)
         previous, state = FIRST, None
         for entry in self._store.scan(self._account):
+            if entry.seq < 0:  # its key and its hold count, so it could stand in for an entry that was cut off
+                self.seq = entry.seq
+                raise _EntryError("its number is below zero, and an account begins with entry 0")
             if entry.seq != self.seq:
                 raise _EntryError(f"entry {self.seq} is missing")
             self._check_chain(entry, previous)
@@ -245,6 +248,8 @@ class Walk:
             raise _EntryError("its body is not in a format that this library writes")
         if canonical(self.content) != entry.body:
             raise _EntryError("its body is not spelled in the format that this library writes")
+        if written < self._format:
+            raise _EntryError("its format is older than that of the entry before it")
         self._format = written
         self._check_texts(entry)
         self._check_note()

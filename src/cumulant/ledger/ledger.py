@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from cumulant.accounting import numbers
 from cumulant.domains import Number, listed
-from cumulant.errors import InputError, shown
+from cumulant.errors import InputError, RelationError, shown
 from cumulant.ledger import spending, transfer
 from cumulant.ledger.account import Account, Hold
 from cumulant.ledger.address import open_store
@@ -65,7 +65,7 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         writer = self._writer
-        return Ledger, (writer.store.url, writer.keys, writer.actor, writer.allow_unsigned)
+        return Ledger, (writer.store.url, writer.keys, writer.actor, writer.allow_unsigned, writer.store.group)
 
     @property
     def _store(self) -> Store:
@@ -111,10 +111,10 @@ class Ledger:
             if policy.data is not None and same_data is not True:
                 others = self.accounts_of(policy.data)
                 if others:
-                    loss, failure = self._sum([*others, policy])
                     raise InputError(
-                        f"data={policy.data!r} has accounts already ({', '.join(map(repr, others))}): together they would be "
-                        f"({loss}, {failure}) for the same people; say that this is meant by same_data=True (--same-data)"
+                        f"data={policy.data!r} has accounts already ({', '.join(map(repr, others))}): "
+                        f"{self._together(others, policy)} for the same people; "
+                        "say that this is meant by same_data=True (--same-data)"
                     )
             self._writer.open(name, "open", policy)
         return Account(self, name)
@@ -134,17 +134,29 @@ class Ledger:
         return [name for name in self.accounts() if self._writer.policy(name)[0].data == data]
 
     def combined_budget(self, data: str) -> tuple[str, str]:
-        """Return the (epsilon, delta) of all accounts on the same data.
+        """Return the (epsilon, delta) of all accounts on the same data; InputError if none names it.
 
         They add up, whichever order they are used in.
 
         That is so if this sum was fixed before the first answer; an account that is opened because of an answer to another
         one makes its own sum an outcome.
         """
-        return self._sum(self.accounts_of(data))
+        found = self.accounts_of(data)
+        if not found:
+            policies = (self._writer.policy(name)[0] for name in self.accounts())
+            known = ", ".join(sorted({repr(policy.data) for policy in policies if policy.data is not None})[:10])
+            raise InputError(f"no account names data={shown(data)}, so there is no sum; there are: {known or 'none'}")
+        return self._sum(found)
+
+    def _together(self, others: Sequence[str], policy: Policy) -> str:
+        try:
+            return "together they would be ({}, {})".format(*self._sum([*others, policy]))
+        except RelationError:
+            return "they have another relation or unit, so there is no sum"
 
     def _sum(self, accounts: Iterable[str | Policy]) -> tuple[str, str]:
         policies = [each if isinstance(each, Policy) else self._writer.policy(each)[0] for each in accounts]
+        _check_alike(policies)
         sums = (
             sum((Fraction(getattr(p, field)) for p in policies), start=Fraction(0)) for field in ("epsilon", "delta")
         )
@@ -159,6 +171,7 @@ class Ledger:
         policies = sorted(
             (self._writer.policy(name)[0] for name in names_of("accounts", accounts)), key=lambda p: p.epsilon
         )
+        _check_alike(policies)
         loss = Fraction(0)
         with BALLS.at(_BITS):
             failure = BALLS.number(0)
@@ -200,7 +213,7 @@ class Ledger:
 
     def holding(self, run: Expression | str, accounts: Iterable[str], key: str | None = None) -> Hold:
         """Set budget aside as `hold` does, as a context manager."""
-        names = list(accounts)
+        names = names_of("accounts", accounts)
         receipts = self.hold(run, names, key)
         return Hold(self.account(names[0]), receipts)
 
@@ -255,11 +268,13 @@ class Ledger:
 
         A copy in use is twice the budget: see import_lines.
         """
+        _check_file(out)
         with self._store.reading():
             return transfer.write(self._store, out)
 
     def export_csv(self, out: TextIO) -> int:
         """Write every entry as CSV, for reading."""
+        _check_file(out)
         with self._store.reading():
             return transfer.write_csv(self._store, out)
 
@@ -292,6 +307,18 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger {self._store.safe_url}>"
+
+
+def _check_alike(policies: Sequence[Policy]) -> None:
+    """Raise RelationError unless all accounts are about the same neighbours: only such budgets add up."""
+    kinds = sorted({f"{policy.relation.value}, one {policy.unit}" for policy in policies})
+    if len(kinds) > 1:
+        raise RelationError(f"these accounts have no sum: their budgets are for {' and for '.join(kinds)}")
+
+
+def _check_file(out: Any) -> None:
+    if not callable(getattr(out, "write", None)):
+        raise InputError(f"out={shown(out)} must be an open text file, such as open('ledger.jsonl', 'w')")
 
 
 def _path(keys: Any) -> str | Path:

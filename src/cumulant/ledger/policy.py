@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -299,6 +299,15 @@ def _run(name: str, value: Expression | str | None, between: Relation) -> Expres
     return run
 
 
+def _is_date(text: str) -> bool:
+    """Return True for a date without a time."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def moment(text: str, what: str = "expires", at_its_end: bool = True) -> str:
     """Return a date or time as the text that is stored.
 
@@ -309,7 +318,7 @@ def moment(text: str, what: str = "expires", at_its_end: bool = True) -> str:
     """
     try:
         found = datetime.fromisoformat(text)
-        if len(text) <= 10:
+        if _is_date(text):
             found = datetime.combine(found.date(), time(23, 59, 59) if at_its_end else time())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
     except (TypeError, ValueError, OverflowError):

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
+from cumulant.ledger.fork import GATE, SQLiteConnection
 from cumulant.ledger.store import LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
 fcntl: Any
@@ -81,7 +82,8 @@ class SQLite(Store):
     snapshot = "BEGIN"
 
     def __init__(self, url: str, group: bool = False) -> None:
-        super().__init__(url)
+        super().__init__(url, group)
+        self._operation = GATE.operation
         text = url.removeprefix("sqlite:///")
         if not text or "\0" in text or text.startswith(":"):
             raise InputError(
@@ -159,6 +161,8 @@ class SQLite(Store):
                 uri=True,
                 isolation_level=None,
                 timeout=LOCK_SECONDS,
+                check_same_thread=False,  # a thread that forks closes the connections of the others
+                factory=SQLiteConnection,
             )
         except sqlite3.Error as error:
             raise LedgerError(f"{self.path} cannot be opened: {error}") from error
@@ -174,6 +178,7 @@ class SQLite(Store):
         except BaseException:
             connection.close()
             raise
+        GATE.add(connection)
         return connection
 
     def _has_wal(self) -> bool:
@@ -228,8 +233,10 @@ class SQLite(Store):
         found = os.stat(self.path)
         return found.st_size, found.st_mtime_ns
 
-    def _is_outdated(self, connection: sqlite3.Connection) -> bool:
+    def _is_outdated(self, connection: SQLiteConnection) -> bool:
         # what is written to a file that was put away is lost: a backup that is put in its place has a new number
+        if connection.was_closed:
+            return True
         if connection.in_transaction:
             if getattr(self._local, "within", False) and self._local.sealed not in (None, self._content()):
                 raise UnknownOutcome(f"{self.path} was written to while it was read; ask again")
@@ -292,8 +299,13 @@ class SQLite(Store):
             kind, name = made[1], made[2]
             if found.pop((kind, name), None) != statement:
                 return f"the {kind.lower()} {name} was dropped or changed"
-        added = sorted(name for kind, name in found if kind == "TRIGGER")
-        return f"somebody has added the trigger {added[0]}" if added else None
+        added = sorted((kind.lower(), name) for kind, name in found if kind in ("TRIGGER", "INDEX", "VIEW"))
+        if added:
+            return "somebody has added the {} {}".format(*added[0])
+        newer = (
+            self.execute("SELECT 1 FROM entry WHERE body LIKE '%\"format\":2%' LIMIT 1") if self.schema() == 1 else []
+        )
+        return "the version of the tables was set back" if newer else None
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:

@@ -7,8 +7,8 @@ import re
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,8 @@ _NEWEST = (
 _PAGE, _FEW = 1000, 500
 _BEYOND = 2**63 - 1
 """The largest number that both databases can hold."""
+_LOWEST = -(2**63)
+"""The smallest number that both databases can hold; no writer writes one below zero."""
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 Statement = tuple[str, Sequence[Any]]
@@ -99,8 +101,11 @@ class Store(ABC):
     snapshot: str
     """Begins a transaction that reads one moment."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, group: bool = False) -> None:
+        self.url, self.group = url, group
+        self._operation: Callable[[], AbstractContextManager[None]] = (
+            nullcontext  # opens a block that uses a connection
+        )
         self._local = threading.local()
 
     # ---- what a database does in its own way
@@ -152,15 +157,16 @@ class Store(ABC):
 
     def connection(self, create: bool = False) -> Any:
         """Return the connection of this process and thread."""
-        owned: _OwnedConnection | None = getattr(self._local, "owned", None)
-        if owned is None or owned.process != os.getpid() or self._is_outdated(owned.connection):
-            self._local.owned = owned = _OwnedConnection(self._connect(create))
-            try:
-                self._check_schema(create)
-            except BaseException:
-                self.forget()
-                raise
-        return owned.connection
+        with self._operation():
+            owned: _OwnedConnection | None = getattr(self._local, "owned", None)
+            if owned is None or owned.process != os.getpid() or self._is_outdated(owned.connection):
+                self._local.owned = owned = _OwnedConnection(self._connect(create))
+                try:
+                    self._check_schema(create)
+                except BaseException:
+                    self.forget()
+                    raise
+            return owned.connection
 
     def forget(self) -> None:
         """Drop the connection of this thread; the next statement opens another."""
@@ -175,13 +181,14 @@ class Store(ABC):
 
         A question outside of a transaction is asked again if its connection was cut while it was idle.
         """
-        try:
-            return self._run_all(self.connection(), statements)
-        except UnknownOutcome:
-            if getattr(self._local, "within", False):
-                raise
-            self.forget()
-            return self._run_all(self.connection(), statements)
+        with self._operation():
+            try:
+                return self._run_all(self.connection(), statements)
+            except UnknownOutcome:
+                if getattr(self._local, "within", False):
+                    raise
+                self.forget()
+                return self._run_all(self.connection(), statements)
 
     @contextmanager
     def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
@@ -191,7 +198,7 @@ class Store(ABC):
         """
         if accounts:
             self._check_writable()
-        with self._transaction(accounts), self._within():
+        with self._operation(), self._transaction(accounts), self._within():
             if not accounts:
                 self._check_writable()
             yield
@@ -252,7 +259,7 @@ class Store(ABC):
         Returns the version before and after.
         """
         self.connection(create=True)
-        with self._transaction([]), self._within():
+        with self._operation(), self._transaction([]), self._within():
             before = self.schema()
             if before > SCHEMA:
                 raise LedgerError(f"the ledger has schema {before} and this library knows {SCHEMA}; use a newer one")
@@ -326,20 +333,20 @@ class Store(ABC):
         if rows:
             self._insert(self.connection(), statement, rows)
 
-    def scan(self, account: str, start: int = 0) -> Iterator[Entry]:
-        """Yield the entries of an account in order, a page at a time.
+    def scan(self, account: str, start: int = _LOWEST) -> Iterator[Entry]:
+        """Yield the entries of an account in order, a page at a time, also those with a forged number below zero.
 
         Entries that are written meanwhile may or may not be there.
         """
-        last = start - 1
+        first = start
         while True:
             rows = self.execute(
-                f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", account, last
+                f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq >= ? ORDER BY seq LIMIT {_PAGE}", account, first
             )
             yield from map(Entry.from_row, rows)
-            if len(rows) < _PAGE:
+            if len(rows) < _PAGE or rows[-1][1] == _BEYOND:
                 return
-            last = rows[-1][1]
+            first = rows[-1][1] + 1
 
     def scan_back(self, account: str, before: int | None = None) -> Iterator[Entry]:
         """Yield the entries of an account below a number, newest first, a page at a time."""
@@ -398,17 +405,18 @@ class Store(ABC):
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Read one moment of the ledger throughout the block."""
-        self.execute(self.snapshot)
-        try:
-            with self._within():
-                yield
-        except UnknownOutcome:
-            self.forget()
-            raise
-        except BaseException:
+        with self._operation():
+            self.execute(self.snapshot)
+            try:
+                with self._within():
+                    yield
+            except UnknownOutcome:
+                self.forget()
+                raise
+            except BaseException:
+                self.execute("ROLLBACK")
+                raise
             self.execute("ROLLBACK")
-            raise
-        self.execute("ROLLBACK")
 
 
 def import_mark(account: str) -> str:

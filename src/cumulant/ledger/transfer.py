@@ -37,9 +37,9 @@ def write_csv(store: Store, out: TextIO) -> int:
     table.writerow(["account", "seq", "kind", "key", "hold", "time", "actor", "run", "hash"])
     for account in store.names():
         for entry in store.scan(account):
-            cells = [entry.key, entry.time, entry.actor, entry.run or ""]
-            key, moment, actor, run = (f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells)
-            table.writerow([account, entry.seq, entry.kind, key, entry.hold, moment, actor, run, entry.hash])
+            cells = [account, entry.key, entry.time, entry.actor, entry.run or ""]
+            name, key, moment, actor, run = (f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells)
+            table.writerow([name, entry.seq, entry.kind, key, entry.hold, moment, actor, run, entry.hash])
             count += 1
     return count
 

@@ -1,0 +1,110 @@
+"""Forks of a process that has SQLite files open.
+
+SQLite keeps its locks in the memory of the process, and the system gives a child none of them. A child that opens the file
+again finds them there and takes none, so that others delete what it has written when they close the file. So every connection
+is closed before a fork, and both sides open the file anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from cumulant.errors import LedgerError
+
+_PATIENCE = 5.0
+"""Seconds that a fork waits for other threads; convention: far above the 0.01 s of a spend, and nobody takes it for a hang."""
+
+
+class SQLiteConnection(sqlite3.Connection):
+    """A connection that the thread which opened it uses, and any thread may close before a fork."""
+
+    thread: int = 0
+    was_closed: bool = False
+
+
+class ForkGate:
+    """Lets operations on SQLite pass, and closes all connections before a fork."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: dict[int, int] = {}  # how deep each thread is in operations
+        self._forks = 0
+        self._open: weakref.WeakSet[SQLiteConnection] = weakref.WeakSet()
+        self._left_open = False
+        self._inherited = False
+
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        """Keep connections open through the block; wait while another thread forks.
+
+        LedgerError in a child whose parent had a SQLite file in use when it forked.
+        """
+        if self._inherited:
+            raise LedgerError(
+                "this process was forked while a ledger was read or written; fork outside of such blocks, or start the process "
+                "by the method spawn or forkserver; nothing was written"
+            )
+        me = threading.get_ident()
+        with self._changed:
+            while self._forks and me not in self._inside:
+                self._changed.wait()
+            self._inside[me] = self._inside.get(me, 0) + 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                depth = self._inside.pop(me, 0) - 1  # a child that was forked within the block begins with none
+                if depth > 0:
+                    self._inside[me] = depth
+                else:
+                    self._changed.notify_all()
+
+    def add(self, connection: SQLiteConnection) -> None:
+        """Remember a connection of this thread."""
+        connection.thread = threading.get_ident()
+        with self._changed:
+            self._open.add(connection)
+
+    def before_fork(self) -> None:
+        """Wait until no other thread is in an operation, then close every connection."""
+        me = threading.get_ident()
+        with self._changed:
+            self._forks += 1
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, _PATIENCE)
+            self._left_open = False
+            for connection in list(self._open):
+                if connection.thread in self._inside:
+                    self._left_open = True
+                    continue
+                connection.was_closed = True
+                with suppress(sqlite3.Error):
+                    connection.close()
+                self._open.discard(connection)
+
+    def after_fork_in_parent(self) -> None:
+        """Let operations pass again."""
+        with self._changed:
+            self._forks -= 1
+            self._changed.notify_all()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: the other threads are gone, whatever they held."""
+        inherited = self._inherited or self._left_open
+        self.__init__()  # type: ignore[misc]
+        self._inherited = inherited
+
+
+GATE = ForkGate()
+"""The gate of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=GATE.before_fork,
+        after_in_parent=GATE.after_fork_in_parent,
+        after_in_child=GATE.after_fork_in_child,
+    )

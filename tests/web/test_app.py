@@ -19,7 +19,8 @@ import pytest
 
 import cumulant as cm
 from cumulant.web import connections, safety
-from cumulant.web.app import STATIC, application
+from cumulant.web.app import STATIC, application, without_folder
+from cumulant.web.questions import answer_question
 from cumulant.web.workers import Workers
 from tests.web.server import Client, served
 
@@ -152,9 +153,15 @@ def test_files_and_their_headers(page: Client, name: str) -> None:
         ("epsilon", {"run": 5, "delta": 1}, 422, "run: "),
         ("epsilon", {"run": "Gaussian(1)", "delta": None}, 422, "delta"),
         ("epsilon", {"run": "Gaussian(1)", "delta": 0.1, "more": 1}, 422, "more: "),
-        ("epsilon", {"run": "Gaussian(1)", "delta": True}, 422, "delta: true and false are no numbers"),
-        ("delta", {"run": "Gaussian(1)", "epsilon": False}, 422, "epsilon: true and false are no numbers"),
-        ("check", {"run": "Gaussian(1)", "epsilon": True, "delta": 0}, 422, "epsilon: true and false are no numbers"),
+        ("epsilon", {"run": "Gaussian(1)", "delta": True}, 422, "delta: true, false and null are no numbers"),
+        ("delta", {"run": "Gaussian(1)", "epsilon": False}, 422, "epsilon: true, false and null are no numbers"),
+        (
+            "check",
+            {"run": "Gaussian(1)", "epsilon": True, "delta": 0},
+            422,
+            "epsilon: true, false and null are no numbers",
+        ),
+        ("epsilon", {"run": "Gaussian(1)", "delta": None}, 422, "delta: true, false and null are no numbers"),
         ("epsilon", {"run": "Gaussian(1)", "delta": [1]}, 422, "delta"),
         ("epsilon", [], 422, "the question is not right"),
         ("delta", {"run": "Gaussian(1)", "epsilon": -1}, 400, "epsilon=-1 must be"),
@@ -356,7 +363,25 @@ def test_a_history_is_paged_by_its_numbers(tmp_path: Path, monkeypatch: pytest.M
     everything = pages("")
     assert [len(page) for page in everything] == [200, 200, 151]
     assert [seq for page in everything for seq in page] == list(range(550, -1, -1))
-    assert [seq for page in pages('"k12') for seq in page] == [*range(129, 119, -1), 12]
+    assert [seq for page in pages("k12") for seq in page] == [*range(129, 119, -1), 12]
+
+
+def test_a_search_looks_into_what_is_shown_of_an_entry(tmp_path: Path) -> None:
+    """Quotes within a run were not found, and the names of the fields were found in every entry."""
+    from cumulant.web import ledger_questions
+
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url, actor="runner").create("a", epsilon=1, delta=1e-6)
+    account.spend('Gaussian(sigma=50, relation="replace-one")', key="one")
+    cm.Ledger(url, actor="ben").account("a").spend("Gaussian(sigma=50)", key="two")
+
+    def seqs(search: str) -> list[int]:
+        found = ledger_questions.history({"ledger": url, "account": "a", "search": search, "before": None})
+        return [row["seq"] for row in found["entries"]]
+
+    assert seqs('50, relation="Replace') == [1]
+    assert seqs("run") == [1, 0]
+    assert seqs("null") == seqs("actor") == []
 
 
 def test_questions_about_a_ledger_are_limited_like_others(tmp_path: Path) -> None:
@@ -518,7 +543,8 @@ def test_what_is_no_request_is_answered_in_json(page: Client) -> None:
     assert "no HTTP request" in json.loads(reply.partition("\r\n\r\n")[2])["error"]
 
 
-def test_the_password_of_the_ledger_is_not_answered() -> None:
+def test_the_password_of_the_ledger_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workers, "_ask_worker", lambda _, kind, asked: answer_question(kind, asked))
     for url in (
         "postgresql://me:s3cret@hunter2@127.0.0.1:1/db",
         "postgresql://127.0.0.1:1/db?password=s3cret",
@@ -528,3 +554,66 @@ def test_the_password_of_the_ledger_is_not_answered() -> None:
             found = page.get("/api/ledger")
             assert found.status == 503
             assert not any(word in found.text for word in ("s3cret", "hunter2"))
+
+
+@pytest.mark.parametrize("start", ["sqlite:///{}/", "{}/", "sqlite:///", ""])
+def test_the_folder_of_a_ledger_is_not_shown(start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.chdir(tmp_path / "link")
+    url = f"{start.format(tmp_path / 'link')}budget.db"
+    for folder in ("real", "link") if "{" in start else ("real",):
+        text = without_folder(f"there is no ledger in {tmp_path / folder / 'budget.db'}; make one", url)
+        assert text == "there is no ledger in budget.db; make one"
+        assert without_folder(f"no directory {tmp_path / folder} for it", url) == "no directory its folder for it"
+
+
+def test_the_folder_of_a_ledger_in_another_one_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store says the path as it was given, with .. in it, and the address of a ledger without tables."""
+    for folder in ("work", "secret"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    url = "../secret/budget.db"
+    _, absent = answer_question("accounts", {"ledger": url})
+    (tmp_path / "secret" / "budget.db").touch()
+    _, empty = answer_question("accounts", {"ledger": url})
+    for found in (absent, empty):
+        assert "budget.db" in found["error"]
+        assert "secret" not in without_folder(found["error"], url)
+    assert (
+        without_folder("postgresql://db/budget is away", "postgresql://db/budget") == "postgresql://db/budget is away"
+    )
+
+
+def test_a_verdict_is_given_without_the_folder_of_its_ledger(tmp_path: Path) -> None:
+    """What the database says of a damaged page is the reason of a verdict."""
+    path = tmp_path / "budget.db"
+    account = cm.Ledger(str(path)).create("a", epsilon=1, delta=1e-6)
+    account.spend_all(["Gaussian(sigma=5000)"] * 200)
+    account._ledger.close()
+    content = path.read_bytes()
+    first = content.rindex(b"Gaussian(sigma=5000)") // 4096 * 4096  # a page of the table, not of its indexes
+    path.write_bytes(content[:first] + b"\xab" * 4096 + content[first + 4096 :])
+    with served(application(str(path), None, Workers(most=1))) as client:
+        status, found = client.post("/api/ledger/verify", {})
+    assert (status, found["whole"]) == (200, False)
+    assert "budget.db is not a ledger, or damaged" in found["said"]
+    assert str(tmp_path) not in found["said"]
+
+
+def test_a_ledger_that_is_gone_is_said_without_its_folder(tmp_path: Path) -> None:
+    class Gone:
+        seconds = 1.0
+
+        def ask(self, kind: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+            return 503, {
+                "error": f"there is no ledger in {asked['ledger'].removeprefix('sqlite:///')}",
+                "position": None,
+            }
+
+        def close(self) -> None:
+            pass
+
+    with served(application(f"sqlite:///{tmp_path}/budget.db", None, Gone())) as client:  # type: ignore[arg-type]
+        found = client.get("/api/ledger")
+    assert (found.status, found.json()["error"]) == (503, "there is no ledger in budget.db")

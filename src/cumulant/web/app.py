@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -38,9 +40,9 @@ Text = Annotated[str, Field(max_length=_LONGEST)]
 
 
 def _no_truth(value: Any) -> Any:
-    """Refuse true and false, which Python would take for 1 and 0."""
-    if isinstance(value, bool):
-        raise ValueError("true and false are no numbers; give one such as 1e-6, or its text")
+    """Refuse null, and true and false, which Python would take for 1 and 0."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError("true, false and null are no numbers; give one such as 1e-6, or its text")
     return value
 
 
@@ -260,6 +262,8 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         status, found = asking.ask(kind, {"ledger": ledger, **asked})
         if status == 504:
             found = {"error": _LATE[kind].format(seconds=asking.seconds, **asked), "position": None}
+        for sentence in {"error", "said"} & found.keys():
+            found = {**found, sentence: without_folder(str(found[sentence]), ledger)}
         return _json(
             status, {**found, "spending": token is not None} if kind == "accounts" and status == 200 else found
         )
@@ -270,7 +274,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     @app.get("/api/ledger")
     def accounts() -> Response:
-        """Return the status of every account, and whether this page may spend."""
+        """Return the status of the first 200 accounts, how many there are in all, and whether this page may spend."""
         return ask_ledger("accounts")
 
     @app.get("/api/ledger/history")
@@ -309,6 +313,19 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         return ask_ledger("spend", account=asked.account, run=asked.run, key=key, nonce=nonce())
 
     return RequestGuard(app)
+
+
+def without_folder(text: str, ledger: str) -> str:
+    """Return a message without the folder of the ledger: those who see the page need not know it."""
+    path = ledger.removeprefix("sqlite:///")
+    folders = {
+        os.path.dirname(os.path.realpath(path)),
+        os.path.dirname(os.path.abspath(path)),
+        str(Path(path).absolute().parent),  # as the store says it: with .. in it
+    }
+    for folder in sorted(folders - {os.sep}, key=len, reverse=True):
+        text = text.replace(folder + os.sep, "").replace(folder, "its folder")
+    return text if "://" in path else text.replace(path, os.path.basename(path))
 
 
 def _json(status: int, fields: dict[str, Any]) -> Response:

@@ -32,7 +32,7 @@ def _book(url: str) -> Ledger:
 
 
 def accounts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status of each account, in the order of their names."""
+    """Return the status of the first accounts in the order of their names, and how many there are in all."""
     book = _book(request["ledger"])
     names = book.accounts()
     return {"accounts": [Account(book, name).status().to_dict() for name in names[:MOST_ENTRIES]], "all": len(names)}
@@ -52,7 +52,7 @@ def history(request: Mapping[str, Any]) -> dict[str, Any]:
             break
         looked += 1
         row = _row(entry)
-        if wanted in json.dumps(row, ensure_ascii=False).lower():
+        if any(wanted in str(cell).lower() for cell in row.values() if cell is not None):
             rows.append(row)
     return {"entries": rows, "looked": looked, "next": place, "all": account.head().seq + 1}
 

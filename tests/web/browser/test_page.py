@@ -792,6 +792,43 @@ def test_the_ledger(page: Any) -> None:
     assert "Receipt" not in said(page, "receipt")
 
 
+def test_accounts_that_are_not_shown_are_counted(page: Any) -> None:
+    """A ledger with more than 200 accounts looked as if it had 200."""
+    page.execute_script("""
+        const real = window.fetch;
+        window.fetch = async (...asked) => {
+          const answer = await real(...asked);
+          return new Response(JSON.stringify({ ...await answer.json(), all: 300 }));
+        };
+    """)
+    page.find_element(By.ID, "show-ledger").click()
+    until(page, "return document.querySelector('#accounts > p')")
+    assert text(page, "#accounts > p") == "These are the first 1 of 300 accounts. cumulant ledger status shows all."
+
+
+def test_a_spend_is_charged_once_and_its_receipt_names_what_was_charged(page: Any) -> None:
+    """A second click charged a second time, and a late receipt stood beside another run."""
+    page.find_element(By.ID, "show-ledger").click()
+    until(page, "return document.querySelector('#accounts button')")
+    page.find_element(By.CSS_SELECTOR, "#accounts button").click()
+    until(page, "return document.querySelector('#history caption') && document.querySelector('#spenders caption')")
+    before = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
+    typed(page, "spend-run", "Gaussian(sigma=70)")
+    typed(page, "token", "secret")
+    page.execute_script(HELD)
+    for _ in range(2):
+        page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    page.execute_script("document.getElementById('spending').requestSubmit()")
+    typed(page, "spend-run", "Gaussian(sigma=90)")
+    assert said(page, "receipt") == ""
+    page.execute_script(RELEASE)
+    until(page, "return /Receipt/.test(document.getElementById('receipt').textContent)")
+    assert said(page, "receipt").startswith("Answer for Gaussian(sigma=70) in patients <2026>: Receipt: {")
+    until(page, f"return document.querySelectorAll('#history tbody tr').length > {before}")
+    time.sleep(0.5)
+    assert page.execute_script("return document.querySelectorAll('#history tbody tr').length") == before + 1
+
+
 # ---- sizes, themes, people who see or hear less
 
 

@@ -2,7 +2,8 @@
 "use strict";
 
 const Book = (() => {
-  let account = null, looked = 0;
+  let account = null, charging = false;
+  let listed = 0, counted = 0, looked = 0, verified = 0;  // questions of each kind: only the last answer is shown
   const share = (used) => `${Math.min(100, Math.ceil(Number((used * 1000).toFixed(9))) / 10)} %`;
 
   const when = (time) => `${(time || "").slice(0, 16).replace("T", " ")}${/\+00:00$/.test(time) ? " UTC" : ""}`;
@@ -33,13 +34,21 @@ const Book = (() => {
   }
 
   async function accounts() {
+    const turn = ++listed;
     by("ledger-problem").hidden = true;
     try {
       const found = await ask("/api/ledger");
+      if (turn !== listed) return;
       by("spending").hidden = !found.spending;
       by("accounts").replaceChildren(...found.accounts.map(card));
+      if (found.accounts.length < found.all)
+        by("accounts").append(make("p", `These are the first ${found.accounts.length} of ${found.all} accounts. cumulant ledger status shows all.`));
       if (!found.accounts.length) by("accounts").append(make("p", "There is no account yet."));
-    } catch (error) { by("ledger-problem").textContent = error.error; by("ledger-problem").hidden = false; }
+    } catch (error) {
+      if (turn !== listed) return;
+      by("ledger-problem").textContent = error.error;
+      by("ledger-problem").hidden = false;
+    }
   }
 
   function rows(place, names, caption, cells) {
@@ -56,12 +65,12 @@ const Book = (() => {
   }
 
   async function spenders() {
-    const name = account;
+    const name = account, turn = ++counted;
     by("spenders-title").textContent = `Who spent what of ${name}`;
     by("spenders").replaceChildren(make("p", "Reading the entries …"));
     try {
       const found = await ask(`/api/ledger/spenders?${new URLSearchParams({ account: name })}`);
-      if (name !== account) return;
+      if (turn !== counted) return;
       const all = found.looked < found.all ? `The newest ${found.looked} of ${found.all} entries. ` : "";
       rows(by("spenders"), ["Who", "Part of the budget", "Charges", "Last", "Most often"], `${all}A part is what these charges would use alone; parts need not add up.`, found.spenders.map((each) => {
         const part = make("td"), runs = make("td", "", { class: "code" });
@@ -71,7 +80,7 @@ const Book = (() => {
         return [make("th", each.actor, { scope: "row" }), part, make("td", String(each.times)), make("td", when(each.newest)), runs];
       }));
       if (!found.spenders.length) by("spenders").replaceChildren(make("p", "Nobody has spent anything yet."));
-    } catch (error) { if (name === account) by("spenders").replaceChildren(make("p", error.error)); }
+    } catch (error) { if (turn === counted) by("spenders").replaceChildren(make("p", error.error)); }
   }
 
   async function past(before = null) {
@@ -109,24 +118,35 @@ const Book = (() => {
     return made;
   }
 
+  // A second click while the first one is answered would be a second charge, under another key.
   async function spend(event) {
     event.preventDefault();
+    if (charging) return;
+    const name = account, run = by("spend-run").value, button = by("spending").querySelector("button");
+    const say = (text) => { by("receipt").textContent = name === account && run === by("spend-run").value ? text : `Answer for ${run} in ${name}: ${text}`; };
+    charging = button.disabled = true;
+    by("receipt").textContent = "Charging …";
     try {
-      const found = await ask("/api/ledger/spend", { account, run: by("spend-run").value }, { authorization: `Bearer ${by("token").value}` });
-      by("receipt").textContent = `Receipt: ${JSON.stringify(found)}`;
+      const found = await ask("/api/ledger/spend", { account: name, run }, { authorization: `Bearer ${by("token").value}` });
+      say(`Receipt: ${JSON.stringify(found)}`);
+      verified += 1;
       by("verdict").textContent = "";
-      await accounts();
-      await Promise.all([spenders(), past()]);
-    } catch (error) { by("receipt").textContent = error.error; }
+    } catch (error) {
+      say(error.error);
+      return;
+    } finally { charging = button.disabled = false; }
+    await accounts();
+    await Promise.all([spenders(), past()]);
   }
 
   by("search").addEventListener("input", () => past());
   by("spend-run").addEventListener("input", () => { by("receipt").textContent = ""; });
   by("spending").addEventListener("submit", spend);
   by("verify").addEventListener("click", async () => {
+    const turn = ++verified;
     by("verdict").textContent = "Verifying …";
-    try { by("verdict").textContent = (await ask("/api/ledger/verify", {})).said; }
-    catch (error) { by("verdict").textContent = error.error; }
+    const said = await ask("/api/ledger/verify", {}).then((found) => found.said, (error) => error.error);
+    if (turn === verified) by("verdict").textContent = said;
   });
 
   return { accounts };

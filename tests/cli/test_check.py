@@ -203,8 +203,8 @@ def test_no_word_about_clipping_where_nothing_is_clipped(capsys: pytest.CaptureF
 
 def test_a_verdict_is_no_guarantee(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A verdict has an epsilon too; the error names the command whose folder can be verified."""
-    loop = ["dpsgd", "--rate", "1%", "--steps", "5", "--noise-multiplier", "4", "--delta", "1e-5", "--claim", "1"]
-    for command in (["check", PAPER, "--epsilon", "1.74", "--delta", "1e-8"], loop):
+    loop = ["dpsgd", "--rate", "1%", "--steps", "100", "--noise-multiplier", "4", "--delta", "1e-5", "--claim", "1"]
+    for command in (["check", "PureDP(1)", "--epsilon", "1", "--delta", "0"], loop):
         assert answer([*command, "--json"]) == 0
         file = tmp_path / "verdict.json"
         file.write_text(capsys.readouterr().out)

@@ -27,6 +27,7 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str], monkeypa
     assert code == 0
     assert out.startswith("  ε = 0.")
     assert len(out.splitlines()) <= 12
+    assert "if Opacus got the loader, it is Poisson: add --rate opacus" in out
     for name in ("fixed-size", "poisson", "balls-in-bins", "shuffled"):
         (row,) = [line for line in out.splitlines() if line.startswith(f"  {name}  ")]
         assert row.count("ε = ") == 1
@@ -82,7 +83,7 @@ def test_bad_input_of_dpsgd(words: list[str], capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("explain", [[], ["--explain"]], ids=["answer", "explain"])
 def test_a_noise_multiplier_meets_the_factor_two(explain: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """In the first lines of the answer, and only where a noise multiplier may have been taken for sigma."""
-    sampled = "@ WithoutReplacement(sample=256, population=60000) * 100"
+    sampled = "@ WithoutReplacement(sample=256, population=60000) * 10"
     _, out, _ = asked(capsys, "epsilon", f"Gaussian(sigma=1.1) {sampled}", "--delta", "1e-5", *explain)
     first = " ".join(out.split())[:900]
     assert "Careful If sigma is a noise multiplier (DP-SGD), a factor 2 is missing" in first
@@ -447,9 +448,9 @@ def test_a_folder_is_written_by_another_command(capsys: pytest.CaptureFixture[st
 
 
 def test_a_statement_of_opacus_says_which_rate_it_has(capsys: pytest.CaptureFixture[str]) -> None:
-    loop = ["--batch", "256", "--records", "60000", "--epochs", "1", "--noise-multiplier", "1.1", "--delta", "1e-5"]
+    loop = [*DIGITS, "--epochs", "1", "--noise-multiplier", "4"]
     assert answer(["dpsgd", *loop, "--rate", "opacus", "--statement", "text"]) == 0
     said = capsys.readouterr().out
-    assert "Caveat: the rate is that of Opacus, 1 / 235 as its loader has 235 batches, not 256 / 60000;" in said
+    assert "Caveat: the rate is that of Opacus, 1 / 29 as its loader has 29 batches, not 64 / 1797;" in said
     assert answer(["dpsgd", *loop, "--sampling", "poisson", "--statement", "text"]) == 0
     assert "Opacus" not in capsys.readouterr().out

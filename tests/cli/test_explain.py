@@ -49,6 +49,13 @@ def test_a_bound_and_a_scheme(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "The standard deviation of the noise, divided by the clipping norm\n"
 
 
+def test_a_function_of_python_names_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """A researcher who asked for from_rdp was sent to from_rdp_points and to record."""
+    for name in ("from_rdp", "from_densities"):
+        assert answer(["explain", name]) == 2
+        assert f"help(cumulant.{name}) explains it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "near"), [("gausian", "did you mean Gaussian, "), ("theorem_8", "theorem9")])
 def test_an_unknown_name_gets_the_nearest(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(["explain", name]) == 2

@@ -201,7 +201,8 @@ def test_bars_on_a_terminal(shell: Shell) -> None:
     shell("spend", "a", f"{STEP} * 70")
     lines = dict(ledger_tables._lines(Ledger(shell.url).account("a").status(), bars=True))
     assert (
-        lines["used"] == "█" * 10 + "░" * 10 + " 50 % of the squared shifts that it allows; at 100 % nothing more fits"
+        lines["used"]
+        == "█" * 10 + "░" * 10 + " 50 % of the sum of (sensitivity/sigma)^2 that it allows; at 100 % nothing more fits"
     )
     assert "so far" not in lines  # no odometer is proved for a sum of squared shifts
 
@@ -216,10 +217,10 @@ def test_a_gaussian_account_says_what_is_used(shell: Shell) -> None:
     assert ": 15 % of the budget is used. Nothing was charged. 17 of 18 would fit" in refused
     assert "is spent" not in refused
     assert shell("status", "a", table).startswith("17 more like this fit into 'a', if nobody else spends.\n")
-    assert "15 % of the squared shifts that it allows" in shell("status", "a")
+    assert "15 % of the sum of (sensitivity/sigma)^2 that it allows" in shell("status", "a")
     shell("hold", "a", f"{table} * 5")
     assert "40 % of the budget is used, of which 25 % is held. Nothing" in shell("spend", "a", f"{table} * 18", code=3)
-    assert "40 %, of which 25 % is held, of the squared shifts" in shell("status", "a")
+    assert "40 %, of which 25 % is held, of the sum of (sensitivity/sigma)^2" in shell("status", "a")
     assert shell.json("status", "a")["spent"] == 1  # no smaller epsilon is proved
     assert "a: 40 % of the budget is used" in Ledger(shell.url).account("a").status()._repr_html_()
     assert "epsilon 1 " not in Ledger(shell.url).account("a").status()._repr_html_()
@@ -279,6 +280,16 @@ def test_blocks(shell: Shell) -> None:
     shell("create", "b/3", "--epsilon", "1", "--delta", "1e-6", "--data", "b/1", code=2)
     said = shell("create", "b/3", "--epsilon", "1", "--delta", "1e-6", "--data", "b/1", "--same-data")
     assert "together: (2, 2e-6)" in said
+
+
+def test_an_account_without_a_sum_with_others_is_created(shell: Shell) -> None:
+    """The account was there, and the command said "error" and ended with 2."""
+    shell("create", "records", "--epsilon", "1", "--delta", "1e-6", "--data", "x")
+    budget = ("--epsilon", "1", "--delta", "1e-6", "--data", "x", "--same-data", "--unit", "user")
+    assert app.answer(["ledger", "create", shell.url, "users", *budget]) == 0
+    out, err = shell.capsys.readouterr()
+    assert out.startswith("Created account 'users'.")
+    assert err.splitlines()[-1].startswith("On data 'x': these accounts have no sum: their budgets are for replace-one")
 
 
 def test_signed(shell: Shell) -> None:

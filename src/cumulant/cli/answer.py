@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from cumulant.accounting import attacks
@@ -69,16 +70,25 @@ _RIGOUR = {"proved": "proved", "bounded": "bounded", "estimated": "estimated, no
 """The word of the verdict for each level of rigour."""
 
 
-def describe_run(card: Card, run: RunRecord, found: Guarantee | None = None, more: str = "--explain  --json") -> None:
-    """Add the rows that every answer about a run has: whom it protects, what it means, the run, what to check."""
+def describe_run(
+    card: Card,
+    run: RunRecord,
+    found: Guarantee | None = None,
+    *,
+    assumptions: bool = True,
+    questions: Sequence[str] = (),
+) -> None:
+    """Add the rows that every answer about a run has: whom it protects, what it means, the run, what to check or ask."""
     card.add("Protects", words.protected(run))
     if found is not None and words.says_something(found.proof):
         caught, _ = attacks.in_brief(run, ONE_PERCENT, found.method, found.epsilon, found.delta)
         card.add("Means", words.membership(caught, words.attacked(run)))
     card.add("Run", brief(run.text, LONGEST_RUN))  # its middle is left out where it would fill the screen
     card.add("Careful", words.clipping_warning(run))
-    card.add("Check these", words.short_assumptions(run))
-    card.add("More", more)
+    if assumptions:
+        card.add("Check these", words.short_assumptions(run))
+    card.add("Ask them", questions)
+    card.add("More", "--explain  --json")
 
 
 def explanation(found: Guarantee) -> str:

@@ -186,14 +186,9 @@ def _claim_card(found: Check, run: RunRecord, accuracy: float) -> Card:
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
         card.add("Next", _next_step(found, run, accuracy))
-    answer.describe_run(card, run)
-    if found.verdict == "holds":
-        return card
-    asked = ("Ask them", author_questions(run))
-    if found.verdict == "false":  # its assumptions no longer matter, the questions take their place
-        card.rows = [asked if label == "Check these" else (label, value) for label, value in card.rows]
-    else:
-        card.rows.insert(len(card.rows) - 1, asked)
+    questions = () if found.verdict == "holds" else author_questions(run)
+    # the assumptions of a claim that is false no longer matter, the questions take their place
+    answer.describe_run(card, run, assumptions=found.verdict != "false", questions=questions)
     return card
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -209,7 +210,7 @@ def dpsgd(
     sampling = None if sampling is None else sampling.lower()
     if sampling is not None and sampling not in known:
         raise InputError(
-            f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {', '.join(known)}"
+            f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {_quoted_where_ambiguous(known)}"
         )
     if rate is not None:
         if sampling not in (None, "poisson") or bands is not None:
@@ -267,13 +268,22 @@ def dpsgd(
         )
     else:
         print_card(
-            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_steps(plan))])
+            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_loader(plan))])
         )
     if explain:
         _print_explanation(rows, rate)
     for sgd, _ in rows if per_epoch else ():
         _print_epochs(sgd, asked)
     return _code(rows)
+
+
+def _quoted_where_ambiguous(names: Iterable[str]) -> str:
+    """Return names as a list, with quotes around those that hold a comma themselves.
+
+    >>> _quoted_where_ambiguous(["balls-in-bins, one draw", "min-sep"])
+    "'balls-in-bins, one draw', min-sep"
+    """
+    return ", ".join(repr(each) if "," in each else each for each in names)
 
 
 def _plan(
@@ -347,15 +357,14 @@ def _opacus_caveat(batch: int, records: int) -> list[str]:
     return [f"the rate is that of Opacus, {rate}; Opacus must have drawn them"]
 
 
-def _opacus_steps(plan: NoisySGD) -> list[str]:
-    """Return how many batches stock Opacus draws where it draws other ones than the loop says; else nothing."""
-    from cumulant.training.opacus_history import loader_length
+def _opacus_loader(plan: NoisySGD) -> list[str]:
+    """Return which row is that of stock Opacus, where it draws another number of batches than the loop says.
 
-    if plan.records % plan.batch == 0:
-        return []
-    length = loader_length(plan.batch, plan.records)
-    steps = plan.total_steps if plan.epochs is None else math.ceil(plan_epochs(str(plan.epochs)) * length)
-    return [f"if Opacus drew {length:,} per epoch, {steps:,} steps: add --rate {OPACUS_RATE}"]
+    The last row names torch's loader. `make_private` replaces that loader by Poisson samples.
+    """
+    return (
+        [] if plan.records % plan.batch == 0 else [f"if Opacus got the loader, it is Poisson: add --rate {OPACUS_RATE}"]
+    )
 
 
 def _counted_passes(sgd: NoisySGD) -> list[str]:
@@ -429,7 +438,7 @@ def _rows_card(
 
     A warning takes the place of further options, so that twelve lines suffice; --help has them.
     """
-    lines = [LoopRow.read(sgd, found, _formed(sgd, found, epsilon), epsilon) for sgd, found in rows]
+    lines = [LoopRow.read(sgd, found, _formed(sgd, epsilon), epsilon) for sgd, found in rows]
     card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
     card.add("Loop", _describe(rows[0][0], noise))
     card.add("Noise", _noise_words(rows[0][0]))
@@ -438,7 +447,7 @@ def _rows_card(
     return card
 
 
-def _formed(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> str:
+def _formed(sgd: NoisySGD, epsilon: str | None) -> str:
     """Return how batches are formed, behind the words that a loader in any order gets if nobody is protected."""
     from cumulant.accounting.text import limits_attackers
 

@@ -209,7 +209,11 @@ def _key(name: str) -> str:
 
 
 def _unknown(name: str, entries: list[Entry]) -> str:
-    """Return what is said about an unknown name: the nearest ones."""
+    """Return what is said about an unknown name: where Python explains it, or the nearest ones."""
+    import cumulant
+
+    if name in cumulant.__all__:
+        return f"{name} is not a word of the shell; in Python, help(cumulant.{name}) explains it"
     names = {_key(each.name): each.name for each in reversed(entries)}  # the first of two equal names is shown
     close = [names[each] for each in get_close_matches(_key(name[:60]), names, n=_NEAREST, cutoff=0.5)]
     meant = f"did you mean {', '.join(close)}?" if close else "`cumulant explain` lists all names"

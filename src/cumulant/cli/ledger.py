@@ -40,7 +40,7 @@ from cumulant.cli.ledger_options import (
     print_receipt,
     print_refusals,
 )
-from cumulant.errors import InputError
+from cumulant.errors import InputError, RelationError
 from cumulant.output import open_output
 
 if TYPE_CHECKING:
@@ -130,7 +130,11 @@ def create(
     if data is None and (others := [each for each in ledger.accounts() if each != name]):
         print_note(_other_accounts(others))
     if same_data and data is not None:
-        loss, failure = ledger.combined_budget(data)
+        try:
+            loss, failure = ledger.combined_budget(data)
+        except RelationError as error:  # the account is there all the same
+            print_note(f"On data {data!r}: {error}.")
+            return
         typer.echo(
             f"All accounts on {data!r} together: ({loss}, {failure}), if that sum was fixed before the first answer."
         )

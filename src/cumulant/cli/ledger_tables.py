@@ -33,7 +33,7 @@ _EVERY = 1000
 
 USED = {
     "adaptive": "of what its rule counts, which is not epsilon; at 100 % nothing more fits",
-    "gaussian": "of the squared shifts that it allows; at 100 % nothing more fits",
+    "gaussian": "of the sum of (sensitivity/sigma)^2 that it allows; at 100 % nothing more fits",
 }
 """What the percentage of a budget counts, by the rule of the account; a planned one counts its runs."""
 

@@ -275,7 +275,7 @@ OUTSIDE = {
     "PureDP(1) @ WithoutReplacement()": "WithoutReplacement takes rate=…, or sample=… and population=…",
     "PureDP([1, 2])": "epsilon=['1', '2'] must be a number in [0, inf): ['1', '2'] is not a number; "
     "give an int, float, Fraction, Decimal or text such as '1/3'",
-    "from_masses(p=1, q=[1])": "p='1' must be a list, each a number in [0, 1]",
+    "from_masses(p=1, q=[1])": "p='1' must be a list, each a number in [0, 1]; write one such as [1, 0.5]",
 }
 
 

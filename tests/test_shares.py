@@ -50,7 +50,7 @@ def test_one_name_twice_is_one_value() -> None:
 
 
 def test_other_targets() -> None:
-    found = cm.calibrate(TEXT, mu=1, slack="1e-3", shares={"a": 1, "b": 1}, digits=3)
+    found = cm.calibrate(TEXT, mu=1, slack="1e-3", shares={"a": 1, "b": 1}, digits=2)
     assert found.run.gaussian_mu(slack="1e-3") <= 1
     assert found.to_dict()["values"].keys() == {"a", "b"}
 

@@ -26,8 +26,11 @@ Number = int | float | Fraction | Decimal | str
 
 _TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
 _UNDERSCORES = re.compile(r"(?<=[0-9])_(?=[0-9])")
-_LONGEST_TEXT, _LONGEST_QUOTIENT = 400, 2500
-"""Of a decimal, and of a quotient: every fraction that is short enough reads back from its own text."""
+_LONGEST_TEXT = 400
+"""Characters of a decimal, at most."""
+
+_LONGEST_QUOTIENT = 2500
+"""Characters of a quotient, at most: every fraction that is short enough reads back from its own text."""
 
 SUFFIXES = {"k": 3, "K": 3, "M": 6, "G": 9, "B": 9}
 """Letters that people write behind a number, and the powers of ten that they stand for (convention)."""
@@ -258,7 +261,7 @@ class Several:
     def check(self, name: str, value: Any) -> ExactTuple:
         """Return the exact numbers, or raise an InputError of one sentence."""
         if not isinstance(value, list | tuple | np.ndarray) or not getattr(value, "ndim", 1) or not len(value):
-            raise InputError(f"{name}={shown(value)} must be {self}")
+            raise InputError(f"{name}={shown(value)} must be {self}; write one such as [1, 0.5]")
         return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
@@ -465,7 +468,7 @@ ACCURACY = Domain(
 )
 
 
-def times(value: Any) -> int:
+def times(value: Any, name: str = "times") -> int:
     """Return an integer number of repetitions, at least 1.
 
     >>> times(600_000)
@@ -482,8 +485,8 @@ def times(value: Any) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InputError(f"times={shown(value)} must be {COUNT}") from None
-    return number if 1 <= number <= _MOST_TIMES else int(COUNT.check("times", number))
+        raise InputError(f"{name}={shown(value)} must be {COUNT}") from None
+    return number if 1 <= number <= _MOST_TIMES else int(COUNT.check(name, number))
 
 
 def _order(value: Any) -> float:

@@ -12,6 +12,7 @@ import cumulant as cm
 from cumulant.accounting import attacks
 from cumulant.accounting.choices import Method
 from cumulant.accounting.numbers import percent
+from cumulant.domains import Exact
 from cumulant.errors import InputError
 from tests import effort
 
@@ -206,7 +207,7 @@ def test_bad_input() -> None:
 )
 def test_the_search_finds_the_best_of_a_fine_grid(run: cm.Expression) -> None:
     """Few rounds: losses are far from Gaussian, and so is the best epsilon."""
-    epsilons = np.linspace(0, run.pure(), 300)
+    epsilons = np.linspace(0, run.pure(), 120)
     deltas = run.delta(epsilons.tolist())
     for rate in (1e-7, 1e-3):
         least = np.min(deltas + np.exp(epsilons) * rate)
@@ -285,3 +286,29 @@ def test_gaussian_noise_has_its_closed_form(sigma: str, rounds: int, fpr: str) -
         found = run.true_positive_rate(fpr, method=method)
         assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9)
     assert run.trade_off([fpr]).true_positive_rate[0] == run.true_positive_rate(fpr)
+
+
+INDIRECT = [
+    (cm.MatrixMechanism(bands=[1, "1/2"], steps=40, sigma=2) @ cm.MinSep(separation=4, rate="0.1")) @ cm.Group(size=2),
+    cm.Gaussian(sigma=1) @ cm.ShuffledBatches(batches=10),
+]
+
+
+@pytest.mark.parametrize("run", INDIRECT, ids=str)
+def test_attacks_follow_from_every_statement_about_groups_and_passes(run: cm.Expression) -> None:
+    """The curve alone said 99.6 % of members at 1 % false alarms, where 29.5 % follows from delta(epsilon)."""
+    rate = 0.01
+    single = run.true_positive_rate(rate)
+    assert run.true_positive_rate([]).shape == (0,)
+    for epsilon in (0.0, 0.3, 1.0, 3.0):
+        assert single <= 1.02 * (run.delta(epsilon=epsilon) + math.exp(epsilon) * rate)
+    assert run.advantage() <= run.delta(epsilon=0)
+    found = run.guarantee(delta="1e-5")
+    caught, most = attacks.in_brief(run.record(), rate, "best", found.epsilon, found.delta)
+    assert caught <= 1.02 * single
+    assert most <= 1.02 * run.delta(epsilon=0)
+    curve = run.trade_off()
+    assert float(np.interp(rate, curve.false_positive_rate, curve.true_positive_rate)) <= 1.3 * single
+    odds = 1 / 9  # one guess names one value: p <= 1 - (1 - delta) / (1 + e^epsilon odds)
+    stated = [1 - (1 - run.delta(epsilon=e)) / (1 + math.exp(e) * odds) for e in (0.0, 0.3, 1.0, 3.0)]
+    assert attacks.named_success(run.record(), Exact("0.1")) <= 1.05 * min(stated)

@@ -227,7 +227,7 @@ def test_equal_runs_are_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for where, name in ((module, "_gaussian_fit"), (attacks, "_bounds")):
         monkeypatch.setattr(where, name, counted(name, getattr(where, name)))
     for times in (3, 3, 4):
-        run = cm.Laplace(scale=2) * times
+        run = cm.RandomizedResponse(p="0.6") * times
         assert run.gaussian_fit(slack="1e-3") == run.gaussian_fit(slack="0.001")
         assert run.membership("0.01") == run.true_positive_rate(["0.01"])[0]
     assert sorted(calls) == ["_bounds"] * 2 + ["_gaussian_fit"] * 2

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import cumulant as cm
+from tests.effort import drawn
 from tests.mechanisms.brute import Law, hockey_stick, product
 
 EPSILONS = [-2.0, -0.3, 0.0, 0.2, 1.0]
@@ -146,7 +147,7 @@ RULES = np.array(list(itertools.product((0, 1), repeat=4)))
 def test_bayes_risk() -> None:
     """The least sum of both errors over all decision rules, enumerated."""
     rng = np.random.default_rng(8)
-    for _ in range(500):
+    for _ in range(drawn(200)):
         run, p, q = finite(rng, 4)
         prior = round(float(rng.uniform(0.02, 0.98)), 3)
         errors = [prior * (1 - RULES @ x) + (1 - prior) * (RULES @ y) for x, y in ((p, q), (q, p))]

@@ -14,6 +14,7 @@ import pytest
 from scipy import integrate, special
 
 import cumulant as cm
+from tests.effort import drawn
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Noise = Callable[[Array], Array]
@@ -86,7 +87,7 @@ def test_two_rounds_in_which_the_record_may_change_its_mind(mechanism: cm.Mechan
         assert hockey_stick(squares[0], squares[1], statement.epsilon) <= delta * (1 + 1e-9)
         assert hockey_stick(squares[0], squares[1], statement.lower) >= delta * (1 - 1e-6)
         assert statement.lower >= statement.epsilon * 0.997
-        for _ in range(20):
+        for _ in range(drawn(6)):
             after = {x: tuple(rng.integers(-moved, moved + 1, 2).tolist()) for x in OUTPUTS[near]}
             rows = [laws(noise, 0.3, *after[x]) for x in OUTPUTS[near]]
             p, q = (np.array([first[i][near][k] * rows[k][i][near] for k in range(int(near.sum()))]) for i in (0, 1))

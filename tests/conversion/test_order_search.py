@@ -118,7 +118,7 @@ def test_many_deltas_at_once() -> None:
 @pytest.mark.parametrize("base", [cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.RandomizedResponse(p=0.9)], ids=str)
 def test_many_round_counts_at_once(base: cm.Mechanism, asked: dict[str, Any]) -> None:
     step = base @ cm.WithoutReplacement(rate=0.001)
-    counts = [1, 1000, 10, 54_321, 10, 600_000]
+    counts = [1, 1000, 10, 10, 600_000]
     one_by_one = [(step * count).epsilon(delta=1e-8, **asked) for count in counts]
     assert step.epsilon_over(counts, delta=1e-8, **asked) == pytest.approx(one_by_one, rel=1e-6)
 
@@ -241,19 +241,19 @@ def test_no_order_is_asked_where_nothing_is_lost(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("method", ["best", "rdp"])
 def test_many_questions_take_memory_in_proportion(method: Method) -> None:
     """The search of all questions at once looked at every order that any of them refined: memory grew with the square."""
-    asked = np.linspace(0, 5, 1500)
+    asked = np.linspace(0, 5, 600)
     tracemalloc.start()
     try:
         found = cm.Gaussian(sigma=1).delta(asked, method=method)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 40e6  # three gigabytes before
+    assert peak < 16e6  # half a gigabyte before
     truth = norm.cdf(0.5 - asked) - np.exp(asked) * norm.cdf(-0.5 - asked)
     assert (found >= truth * (1 - 1e-9)).all()
     if method == "best":
         np.testing.assert_allclose(found, truth, rtol=1e-9)
-    assert found[700] == pytest.approx(cm.Gaussian(sigma=1).delta(asked[700], method=method), rel=1e-12)
+    assert found[280] == pytest.approx(cm.Gaussian(sigma=1).delta(asked[280], method=method), rel=1e-12)
 
 
 def test_deltas_that_no_float_holds_are_not_refined(monkeypatch: pytest.MonkeyPatch) -> None:

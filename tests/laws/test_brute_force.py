@@ -80,7 +80,7 @@ class FiniteMechanism:
         return np.asarray(np.mean(subsets, axis=0))
 
 
-@pytest.mark.parametrize("seed", range(drawn(8)))
+@pytest.mark.parametrize("seed", range(drawn(5)))
 def test_the_truth_never_exceeds_the_answer(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 4))

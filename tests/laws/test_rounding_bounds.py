@@ -23,6 +23,7 @@ from cumulant.numerics.enclosure import BOUNDED, EXCESS, FAR, NEAR, SUMMED, Encl
 from cumulant.numerics.logspace import BINOMIAL, log_binomials
 from cumulant.numerics.rounding import U
 from cumulant.pairs.finite import MassCurve
+from tests.effort import drawn
 
 RANDOM = random.Random(20240517)
 WIDTH = 1e-12
@@ -129,7 +130,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[tuple[
 def test_an_operation_encloses_what_it_is_given(name: str) -> None:
     operation, exact, ranges = OPERATIONS[name]
     generator = np.random.default_rng(3)
-    arguments = [enclosure(generator, 2000, *each) for each in ranges]
+    arguments = [enclosure(generator, drawn(700), *each) for each in ranges]
     found = operation(*(each for each, _ in arguments))
     assert np.isfinite(found.radius).mean() > 0.9
     with BALLS.at(300):

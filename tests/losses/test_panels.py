@@ -166,7 +166,7 @@ def test_enclosures_hold_the_balls(extreme: bool) -> None:
     """The whole of it: law, kernel, rate and order at random, against acb.integral and exact sums."""
     generator = random.Random(17 + extreme)
     widths: list[float] = []
-    for _ in range(drawn(15)):
+    for _ in range(drawn(9)):
         shift = decimal(generator, 1e-6, 1e3) if extreme else decimal(generator, 1e-2, 10)
         rate = rate_of(generator)
         for law in laws(generator, shift):

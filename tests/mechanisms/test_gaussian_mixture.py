@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
 import cumulant as cm
@@ -229,3 +230,21 @@ def test_two_rounds_with_a_far_shift_by_quadrature(weight: float, epsilon: float
     assert exact * (1 - 1e-6) <= run.delta(epsilon=epsilon) <= exact * (1 + 2e-3) + weight
     loss = run.privacy_loss("add")
     assert add * (1 - 1e-6) <= loss.hockey_stick(epsilon)
+
+
+@pytest.mark.parametrize("digits", [20, 28, 100, 300])
+def test_a_rare_shift_is_found_beside_one(digits: int) -> None:
+    """A weight below 2e-22 had no signs around R = 1 at any precision, and its epsilon did not come back."""
+    rare = Fraction(1, 10**digits)
+    run = cm.GaussianMixture(sigma=1, shifts=[0, 1], weights=[1 - rare, rare])
+    distance = float(rare) * (2 * ndtr(0.5) - 1)
+    assert distance * (1 - 1e-12) <= run.delta(0) <= distance * (1 + 1e-12)
+    assert run.epsilon("1e-6") == 0
+    # beside the rare shift nothing changes the ratio: its excess over 1 is that of Gaussian noise, times the weight
+    for part, s in ((10, ratio_at(0.1)), (100, ratio_at(0.01))):
+        assert run.epsilon(rare / part) == pytest.approx(float(rare) * (s - 1), rel=1e-9)
+
+
+def ratio_at(delta: float) -> float:
+    """Return e^epsilon of Gaussian noise of sigma 1 at delta."""
+    return float(brentq(lambda r: ndtr(0.5 - math.log(r)) - r * ndtr(-0.5 - math.log(r)) - delta, 1, 100))

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import log_ndtr, ndtr
 
 import cumulant as cm
+from tests.effort import share
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "oracles" / "matrix.json").read_text())
 BANDS: list[int | str] = [1, "1/2"]
@@ -114,9 +115,16 @@ def test_the_quadrature_is_that_of_the_reference(row: dict[str, Any]) -> None:
     assert found == pytest.approx(max(float(row["remove"]), float(row["add"])), rel=1e-9)
 
 
-@pytest.mark.parametrize("bands", [("1", "1/2"), ("1", "1"), ("1", "-1/2"), ("1", "0", "3/4"), ("2", "1", "1/2")])
-@pytest.mark.parametrize("steps", [2, 3, 6, 7])
-@pytest.mark.parametrize("epsilon", ["0.2", "1"])
+QUADRATURES = [
+    (bands, steps, epsilon)
+    for i, bands in enumerate([("1", "1/2"), ("1", "1"), ("1", "-1/2"), ("1", "0", "3/4"), ("2", "1", "1/2")])
+    for j, steps in enumerate([2, 3, 6, 7])
+    for epsilon in share(["0.2", "1"], i + j)
+]
+"""Every matrix of every size is asked one epsilon in turn, in a hunt both."""
+
+
+@pytest.mark.parametrize(("bands", "steps", "epsilon"), QUADRATURES)
 def test_two_bins_against_quadrature(bands: tuple[str, ...], steps: int, epsilon: str) -> None:
     """The modes come from the dense matrix |C|; signed bands need it, because gradients may change their sign."""
     first = [abs(float(Fraction(each))) for each in bands]
@@ -297,8 +305,8 @@ def test_the_noise_multiplier_is_over_the_column_norm() -> None:
 
 
 def test_what_is_announced_is_never_worse_than_everything() -> None:
-    run = cm.MatrixMechanism(bands=[1, "1/2", "1/4"], steps=60, sigma=3) @ cm.BallsInBins(bins=12)
-    whole = cm.Gaussian(sigma=3, squared_sensitivity=Fraction(105, 16), relation=cm.Relation.ADD_REMOVE)
+    run = cm.MatrixMechanism(bands=[1, "1/2", "1/4"], steps=24, sigma=3) @ cm.BallsInBins(bins=6)
+    whole = cm.Gaussian(sigma=3, squared_sensitivity=Fraction(84, 16), relation=cm.Relation.ADD_REMOVE)
     deltas = np.asarray(run.delta([Fraction(1, 4), 1, 2]))
     assert (deltas <= np.asarray(whole.delta([Fraction(1, 4), 1, 2])) * (1 + 1e-9)).all()
     assert run.delta(1) == deltas[1]
@@ -350,8 +358,8 @@ def test_no_number_of_classes_is_left_out_that_wins(sigma: int) -> None:
 
 
 def test_lower_ends_are_below() -> None:
-    for bins in (4, 10):
-        found = (cm.MatrixMechanism(bands=BANDS, steps=40, sigma=2) @ cm.BallsInBins(bins=bins)).guarantee(delta=1e-5)
+    for bins in (4, 5):
+        found = (cm.MatrixMechanism(bands=BANDS, steps=20, sigma=2) @ cm.BallsInBins(bins=bins)).guarantee(delta=1e-5)
         assert found.lower is not None
         assert 0.4 * found.epsilon < found.lower <= found.epsilon
 
@@ -373,7 +381,7 @@ def test_the_smaller_gram_matrix_is_positive_semidefinite() -> None:
 
 
 def test_guarantees_are_stored_and_verified() -> None:
-    run = cm.MatrixMechanism(bands=BANDS, steps=40, sigma=4) @ cm.BallsInBins(bins=10) * 2
+    run = cm.MatrixMechanism(bands=BANDS, steps=20, sigma=4) @ cm.BallsInBins(bins=5) * 2
     found = run.guarantee(delta=1e-5)
     assert cm.parse(str(run)) == run
     stored = cm.Guarantee.from_json(found.to_json())
@@ -401,7 +409,7 @@ def test_text_is_read_back(text: str) -> None:
 
 
 def test_groups_and_sums_stay() -> None:
-    run = cm.MatrixMechanism(bands=BANDS, steps=40, sigma=8) @ cm.BallsInBins(bins=10)
+    run = cm.MatrixMechanism(bands=BANDS, steps=16, sigma=8) @ cm.BallsInBins(bins=4)
     pair = run @ cm.Group(size=2)
     whole = cm.Gaussian(sigma=8, squared_sensitivity=5, relation=cm.Relation.ADD_REMOVE)
     assert run.epsilon("1e-5") < pair.epsilon("1e-5") <= (whole @ cm.Group(size=2)).epsilon("1e-5") * (1 + 1e-9)
@@ -477,7 +485,7 @@ def test_a_replaced_record_is_refused_on_secret_steps(scheme: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "scheme", [cm.BallsInBins(bins=5), cm.CyclicPoisson(cycle=2, rate="0.1"), cm.MinSep(2, rate="0.1")]
+    "scheme", [cm.BallsInBins(bins=2), cm.CyclicPoisson(cycle=2, rate="0.1"), cm.MinSep(2, rate="0.1")]
 )
 def test_a_record_that_is_zeroed_out_has_the_pair_of_one_removed(scheme: Any) -> None:
     zeroed = cm.MatrixMechanism(bands=BANDS, steps=20, sigma=4, relation=cm.Relation.REPLACE_SPECIAL) @ scheme
@@ -508,6 +516,25 @@ def test_the_old_matrix_names_the_new_one() -> None:
             cm.InputError, match=r"one release of correlated rows.*MatrixMechanism\(\.\.\.\) @ BallsInBins"
         ):
             old @ scheme
+
+
+@pytest.mark.parametrize(
+    ("secret", "announced"),
+    [
+        (cm.BallsInBins(bins=10), cm.FixedOrder(epochs=4)),
+        (cm.MinSep(separation=4, rate="0.2"), cm.MinSep(separation=4, most=10)),
+        (cm.CyclicPoisson(cycle=8, rate="0.3"), cm.FixedOrder(epochs=5)),
+    ],
+)
+def test_secret_steps_have_the_mu_of_announced_ones(secret: Any, announced: Any) -> None:
+    """A run that dominates another one has no smaller mu; mu was inf, and that of two records was finite."""
+    matrix = cm.MatrixMechanism(bands=BANDS, steps=40, sigma=2)
+    run, most = matrix @ secret, (matrix @ announced).gaussian_mu()
+    assert run.gaussian_mu() == pytest.approx(most, rel=1e-15)
+    assert (run * 3).gaussian_mu() == pytest.approx(math.sqrt(3) * most, rel=1e-15)
+    assert most < (run @ cm.Group(size=2)).gaussian_mu()
+    for epsilon in (0, 1, 3):
+        assert run.delta(epsilon=epsilon) <= cm.GaussianDP(mu=most).delta(epsilon=epsilon)
 
 
 def test_calibrate_looks_for_bins_among_the_steps() -> None:

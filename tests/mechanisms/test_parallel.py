@@ -192,7 +192,7 @@ def test_a_group_in_several_parts_changes_all_their_reports(report: cm.Mechanism
     run = cm.parallel(report, report, report, by="position") @ cm.Group(size=size)
     several = report * size
     assert run.epsilon(0) >= several.epsilon(0) * (1 - 1e-9)
-    for x in ("0.5", "1", "2"):
+    for x in effort.share(("0.5", "1", "2"), REPORTS.index(report) + size):
         assert run.delta(epsilon=x) >= (several.guarantee(epsilon=x).lower or 0.0)
     assert run.rdp(2) >= several.rdp(2) * (1 - 1e-9)
     assert run.advantage() >= (several.guarantee(epsilon=0).lower or 0.0)
@@ -243,7 +243,7 @@ def test_groups_spread_over_parts_need_what_enumeration_says(
     run: cm.Expression, size: int, laws: list[list[np.ndarray[Any, Any]]], changes: int
 ) -> None:
     grouped = run @ cm.Group(size=size)
-    for epsilon in (0.0, 0.3, 1.0, 2.0, 3.0):
+    for epsilon in effort.share((0.0, 0.3, 1.0, 2.0, 3.0), size + changes, 3):
         true, found = _enumerated(laws, changes, epsilon), grouped.delta(epsilon=epsilon)
         assert true * (1 - 1e-12) <= found <= true * 1.005 + 1e-12
 
@@ -318,3 +318,17 @@ def test_a_move_between_unlike_parts_of_correlated_noise_has_no_profile_of_two_r
     moved = cm.parallel(*unlike, relation="replace-one")
     assert moved.pair() is None
     assert moved.epsilon("1e-4") == moved.epsilon("1e-4", method="rdp")
+
+
+def test_balls_that_start_from_answers_in_floats_prove_nothing() -> None:
+    unlike = cm.GaussianMixture(1, [0, 1], [".9", ".1"]) * 3 | cm.Laplace(scale=2)
+    closed = cm.Gaussian(sigma=1, relation="add-remove") | cm.Laplace(scale=2, relation="add-remove")
+    found = (unlike * 3).guarantee(delta="1e-5")
+    assert (found.rigour, (closed * 3).guarantee(delta="1e-5").rigour) == ("bounded", "proved")
+    assert found.verify().holds
+    assert cm.Guarantee.from_json(found.to_json()).rigour == "bounded"
+    assert (unlike * 3).guarantee(delta="1e-5", method="rdp").rigour == "proved"
+    pair = cm.Gaussian(sigma=9, relation="add-remove") * 3 | cm.Laplace(scale=20, relation="add-remove")
+    group = (pair @ cm.Group(size=2)).guarantee(delta="1e-5", method="exact")
+    assert group.rigour == "bounded"
+    assert group.epsilon < 3

@@ -74,7 +74,7 @@ def larger_direction(p: Law, q: Law, epsilons: list[float]) -> list[float]:
 
 def test_divergences_of_enumerated_selections() -> None:
     rng = np.random.default_rng(12)
-    for i in range(effort.drawn(100)):
+    for i in range(effort.drawn(24)):
         p, q = drawn(rng)
         g, eta = float(rng.uniform(0.02, 0.9)), float(rng.choice([0, 0.5, 1, 2]))
         masses = np.rint(np.stack([p, q]) * 10**6).astype(int) + 1
@@ -344,3 +344,15 @@ def test_slack_is_known_without_the_curve() -> None:
             run = inner @ scheme
             assert isinstance(run, cm.Mechanism)
             assert run._slack() == run.own_curve("best").slack()
+
+
+def test_balls_that_start_from_answers_in_floats_prove_nothing() -> None:
+    rounds = cm.Gaussian(sigma=20) @ cm.WithoutReplacement(rate="0.1") * 10
+    for inner, rigour in ((rounds, "bounded"), (cm.Gaussian(sigma=20), "proved")):
+        several = inner @ cm.RepeatAndSelect(mean=10)
+        poisson = inner @ cm.RepeatAndSelect(mean=10, number="poisson")
+        found = [several.guarantee(delta="1e-5", method="exact"), poisson.guarantee(delta="1e-5", method="rdp")]
+        found.append((poisson @ cm.Group(size=2)).guarantee(delta="1e-5", method="rdp"))
+        assert [each.rigour for each in found] == [rigour] * 3
+        assert all(each.verify().holds for each in found)
+        assert several.guarantee(delta="1e-5", method="rdp").rigour == "proved"

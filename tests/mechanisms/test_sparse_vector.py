@@ -38,7 +38,7 @@ def moved(rng: np.random.Generator, answers: Law, monotone: bool) -> Law:
 
 def test_laplace() -> None:
     rng = np.random.default_rng(9)
-    for i in range(effort.drawn(100)):
+    for i in range(effort.drawn(60)):
         threshold, query = (round(float(x), 2) for x in rng.uniform(0.5, 4, 2))
         hits, monotone = int(rng.integers(1, 3)), bool(i % 4 == 0)
         mechanism = cm.SparseVector(threshold=threshold, query=query, hits=hits, monotone=monotone)

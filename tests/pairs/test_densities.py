@@ -151,6 +151,7 @@ def test_noise_is_never_reported_as_privacy() -> None:
         ((lambda x: normal(x) + 0.01, normal, LINE), "log_p integrates to 1.01005"),
         ((normal, lambda x: normal(x) - 1e-5, LINE), "log_q integrates to 0.99999"),
         ((normal, lambda x: 0 * x, LINE), "log_q integrates to no number that can be trusted"),
+        ((lambda x: np.exp(normal(x)), normal, LINE), "a density integrates to 1; return its logarithm"),
         ((np.log, normal, LINE), "log_p is not a number at x=-"),
         ((normal, normal, (1.0, 0.0)), "low < high"),
         ((lambda x: laplace(x - 1), laplace, LINE, 0.5), "pure=0.5 must bound"),

@@ -47,14 +47,20 @@ RATES = np.geomspace(1e-8, 1.0, 65)
 _ACCURACY = 0.02
 """What a grid may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
 
-_LOSS, _MOST = 0.01, 40
-"""What the epsilons around the best may gain before a search ends, and how many it asks for at most."""
+_LOSS = 0.01
+"""The part by which the epsilons around the best must cost more, times the square of the distance, when a search ends."""
+
+_MOST = 40
+"""Epsilons that a search asks for, at most."""
 
 _FEW = 24
 """Epsilons of an answer in brief."""
 
 _REFINED = 8
 """Rates up to which each is refined by single questions; for 65 they would take longer than the search (measured)."""
+
+_ANCHORS = 4
+"""Parts of a list of more rates, at whose ends statements about groups and shuffled passes are asked (measured: 2 to 4 s)."""
 
 _SINGLE = 9
 """Single questions of a refinement, at most; they bring finite losses within 0.1 % of the search (measured)."""
@@ -196,7 +202,8 @@ def gaussian(run: RunRecord) -> float:
 
 def _square(part: Component) -> Fraction | None:
     """Return mu squared of one round; None if the round is not known to be Gaussian-DP."""
-    known: list[float] = []
+    # a run that dominates has a larger test at every rate, in both directions, so that its mu holds here too
+    known = [gaussian(each) for each in part.dominating()] if part.dominating is not None else []
     if part.inner is not None:
         # k copies of a record change what runs as a group of k does: k mu (Dong, Roth, Su 2022, Theorem 2.14)
         copies, found = None if part.scheme is None else part.scheme.copies, gaussian(part.inner)
@@ -265,6 +272,10 @@ def in_brief(run: RunRecord, fpr: Number, method: Method, epsilon: float, delta:
             min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
             min(largest, attacks.curve_advantage(run.curve())),
         )
+    if run.indirect and (indirect := _indirect_statements(run, method)) is not None:
+        indirect.refine(float(rate))
+        found = min(found, indirect.bounds([rate])[0])
+        largest = min(largest, tradeoff.advantage(*indirect.pair))
     if (announced := _announced(run, method)) is not None:
         caught, most = in_brief(announced, fpr, method, epsilon, delta)
         return min(float(found), caught), min(largest, most)
@@ -289,6 +300,26 @@ def _bounds(run: RunRecord, rates: Sequence[Exact], method: Method) -> Floats:
     """Return the true positive rate that no attack exceeds at each false positive rate."""
     if runs := _dominating(run, method):
         return np.asarray(np.minimum.reduce([_bounds(each, rates, method) for each in runs]))
+    found = _own_bounds(run, rates, method)
+    if rates and (statements := _indirect_statements(run, method)) is not None:
+        few = rates if len(rates) <= _REFINED else [rates[len(rates) * i // _ANCHORS] for i in range(1, _ANCHORS)]
+        for rate in few:
+            statements.refine(float(rate))
+        found = np.minimum(found, statements.bounds(rates))
+    announced = _announced(run, method)
+    return found if announced is None else np.minimum(found, _bounds(announced, rates, method))
+
+
+def _indirect_statements(run: RunRecord, method: Method) -> _Statements | None:
+    """Return a place for statements about groups and shuffled passes, which no losses give; None for other runs."""
+    if not run.indirect or method != DEFAULT_METHOD or _announced(run, method) is not None:
+        return None
+    question = Question.parse_query(method, None, None, DEFAULT_ACCURACY, "epsilon")
+    return _Statements(run, method) if answer.has_indirect_answer(run, question) else None
+
+
+def _own_bounds(run: RunRecord, rates: Sequence[Exact], method: Method) -> Floats:
+    """Return the bounds that the curve and the loss distributions of the run itself give."""
     by_curve, by_statements = _ways(run, method)
     if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
         return np.array([_normal_power(rate, shift) for rate in rates])
@@ -302,8 +333,7 @@ def _bounds(run: RunRecord, rates: Sequence[Exact], method: Method) -> Floats:
         for rate in rates if by_statements == "exact" and len(rates) <= _REFINED else ():
             known.refine(float(rate))
         found = np.minimum(found, known.bounds(rates))
-    announced = _announced(run, method)
-    return found if announced is None else np.minimum(found, _bounds(announced, rates, method))
+    return found
 
 
 def named_success(run: RunRecord, prior: Exact, method: Method = DEFAULT_METHOD) -> float:
@@ -315,15 +345,17 @@ def named_success(run: RunRecord, prior: Exact, method: Method = DEFAULT_METHOD)
     >>> named_success(cm.Gaussian(sigma=1).record(), Exact("1/2"))  # Phi(1/2)
     0.69146
     """
+    odds, found = prior / (1 - prior), 1.0
+    if (statements := _indirect_statements(run, method)) is not None:
+        statements.refine(float(prior))
+        found = statements.named(odds)
     by_curve, by_statements = _ways(run, method)
-    odds = prior / (1 - prior)
     if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
-        return _fixed_point(lambda x: _normal_power(x, shift), odds, prior, 1.0)
-    found = 1.0
+        return min(found, _fixed_point(lambda x: _normal_power(x, shift), odds, prior, 1.0))
     if by_statements:
         known = _Statements(run, by_statements)
         known.search([_Named(known.scale(), odds)])
-        found = known.named(odds)
+        found = min(found, known.named(odds))
     if by_curve:
         curve = run.curve()
         by_order = _fixed_point(lambda x: float(attacks.curve_true_positive_rate(curve, [x])[0]), odds, prior, found)

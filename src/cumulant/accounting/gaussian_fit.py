@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from cumulant.accounting import answer
 from cumulant.accounting import attacks as attack
 from cumulant.accounting.choices import DEFAULT_SLACK as DEFAULT_SLACK
 from cumulant.accounting.choices import Method
-from cumulant.accounting.dominating_runs import averaged_square, dominating_runs
 from cumulant.accounting.group_lemma import one_record
 from cumulant.accounting.numbers import rounded_down as shown_down
 from cumulant.accounting.numbers import rounded_up as shown_up
@@ -254,26 +252,6 @@ def cells_hold(mu: Any, slack: Any, epsilons: Any, deltas: Any, on: _Normal) -> 
 # ---- the grid
 
 
-def _deltas(run: RunRecord, epsilons: Floats, question: Question) -> Floats:
-    """Return a delta at each epsilon.
-
-    Runs that dominate this one are asked for all epsilons at once, so that these share their lines. One epsilon at a time
-    took 33 s for cyclic Poisson samples (measured). A run is not asked where the noise that it dominates needs no less.
-    """
-    runs = dominating_runs(run) if question.two_sided and one_record(run) is None else ()
-    if not runs:
-        return np.atleast_1d(answer.delta(run, epsilons.tolist(), question))
-    best = np.ones(epsilons.size)
-    for square, each in sorted(((float(averaged_square(each)), each) for each in runs), key=itemgetter(0)):
-        with np.errstate(all="ignore"):
-            least = _profile(math.sqrt(square), epsilons, _IN_FLOATS) if square > 0 else np.zeros(epsilons.size)
-        open_at = ~(least >= best)
-        if open_at.any():
-            found = np.atleast_1d(answer.delta(each, epsilons[open_at].tolist(), question))
-            best[open_at] = np.minimum(best[open_at], found)
-    return best
-
-
 @dataclass(slots=True)
 class Grid:
     """Epsilons 0 = e_0 < ... < e_n with deltas that hold there; at e_n delta is at most the slack."""
@@ -318,7 +296,7 @@ class Grid:
         """Learn the deltas at further epsilons, and keep all in order; a delta holds at every larger epsilon too."""
         new = np.setdiff1d(epsilons, self.epsilons)
         question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "epsilon")
-        found = _deltas(self.run, new, question)
+        found = np.atleast_1d(answer.delta(self.run, new.tolist(), question))
         known = dict(zip(self.epsilons.tolist(), self.deltas, strict=True))
         known |= {e: Fraction(d) for e, d in zip(new.tolist(), found.tolist(), strict=True)}
         self.epsilons, least = np.array(sorted(known)), Fraction(1)

@@ -91,6 +91,8 @@ class Component:
     """Whether its name is a text that can be read back; a Python function has none."""
     surrogate: bool = False
     """True for a surrogate: what ran may be more private, so that only an upper end is known."""
+    bounded: bool = False
+    """True if its curve uses answers in floats about other runs, so that no answer from the curve is proved."""
     batches: Batches | None = None
     """How a fresh permutation is cut into batches, where it is a pass over such; its other fields say nothing of that."""
     witnesses: tuple[Neighbours, ...] = ()
@@ -210,6 +212,8 @@ class RunRecord:
         """Return True if other runs may bound it better than its own curve and losses (`indirect_routes`)."""
         for part in self.parts:
             if part.dominating is not None or part.alone is not None or part.batches is not None:
+                return True
+            if part.bounded or (part.pair is not None and part.pair.bounded):
                 return True
             if part.scheme is not None and (part.scheme.announced or part.scheme.blocks):
                 return True

@@ -421,21 +421,11 @@ def _stated_relation(run: RunRecord, nested: list[Component]) -> tuple[Relation,
     """Return the relation for which the sensitivities are stated, and True if vectors may be clipped to a norm."""
     stated, clipped = run.relation, False
     for part in nested:
-        other = _sensitivities(part)
-        if stated is run.relation and other is not None:
-            stated = other
+        if stated is run.relation and part.scheme is not None and part.inner is not None:
+            # sensitivities are those of what runs on the samples of this part
+            stated = part.scheme.takes if part.inner.relation is Relation.ANY else part.inner.relation
         clipped = clipped or part.source.scaled_to_norm
     return stated, clipped
-
-
-def _sensitivities(part: Component) -> Relation | None:
-    """Return the relation of the sensitivities of what runs on the samples of this part.
-
-    None without a sample.
-    """
-    if part.scheme is None or part.inner is None:
-        return None
-    return part.scheme.takes if part.inner.relation is Relation.ANY else part.inner.relation
 
 
 def assumed(run: RunRecord) -> str:

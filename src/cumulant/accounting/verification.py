@@ -107,7 +107,7 @@ def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
         return Verification(epsilon >= 0, epsilon, delta, "delta", 0.0, 1.0, 0.0, "none", 0)
     stated, most = plan.question.exactly(epsilon, delta)
     asked = replace(plan.question, asked="epsilon")
-    x = best_place(one, size, asked.at(Exact(stated)), delta_of)
+    x, _ = best_place(one, size, asked.at(Exact(stated)), delta_of)
     base = planned(one, asked.at(x))
     check = verified(base, *base.statement)
     upper = grown_delta(base.answer.value, x, size)
@@ -192,7 +192,7 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
             f"method={found.way!r} is {RIGOUR['bounded']}; only a bound at one order can be verified, "
             'method="rdp" or "paper"'
         )
-    if found.rigour != "proved":
+    if found.rigour != "proved" and found.proof is None:
         raise CertificateError(f"this guarantee is {found.rigour}, not proved, so there is nothing to verify")
     curve, conversion = plan.run.curve(question.row), CONVERSIONS[found.way]
     bits = FIRST_BITS if found.proof is None else found.proof.bits

@@ -50,7 +50,7 @@ ROUTES = {
     "saddle line": "along the saddle line, with {precision} frequencies",
     "recursion": "by the recursion from the other end, on a grid of {precision} points",
     "lattice": "on a lattice of {precision} points, by the same code",
-    "sums": "by the sums of total variation distances and of largest losses, by the same code",
+    "sums": "with the same sums, by the same code",
     "none": "without evaluating anything",
 }
 """The ways of a second evaluation, as the user reads them."""

@@ -12,7 +12,7 @@ largest shift, R is analytic and its argument is at most c b, so that the rule o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +27,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.decimals import NotDecimal
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.rationals import float_log
+from cumulant.numerics.rationals import enclosed_logs, float_log, log_quotients, quotients
 from cumulant.numerics.special import log_excess
 
 
@@ -79,6 +79,9 @@ it."""
 FARTHEST = 45.0
 """Standard deviations beyond which no normal variable is; derived: e^-1012 is below all floats."""
 
+RARE = 1e-290
+"""Weight below which w (e^x - 1) is taken from log w; derived: a smaller one is not a float, or its e^x may not be."""
+
 LOG_ROOT = math.log(2 * math.pi) / 2
 """log sqrt(2 pi), the logarithm of the normal density's constant."""
 
@@ -118,14 +121,18 @@ class Shifts:
         """
         if on is FLOATS and len(self.shifts) > SETTINGS.few_shifts:
             return self._many_log_ratios(z)
-        c, weight = _numbers(self.shifts, on), _numbers(self.weights, on)
+        c, weight, log_weight = _numbers(self.shifts, on), _numbers(self.weights, on), _logs(self.weights, on)
         half = _numbers([shift * shift / 2 for shift in self.shifts], on)
         x = z[:, None] * c - half
-        far = on.log_sum_exp(x + on.log(weight))
+        far = on.log_sum_exp(x + log_weight)
         near = np.abs(_middle(far, on)) < 0.5
         if near.any():
-            gained = weight * on.expm1(x[near])
+            common = np.array([each > RARE for each in self.weights])
+            gained = weight[common] * on.expm1(x[near][:, common])
             total: Any = _summed(gained) if on.enclosing else gained.sum(axis=1)
+            if not common.all():
+                rest = on.exp(x[near][:, ~common] + log_weight[~common]) - weight[~common]
+                total = total + (_summed(rest) if on.enclosing else rest.sum(axis=1))
             far[near] = on.log1p(total)
         return far
 
@@ -154,15 +161,19 @@ class Shifts:
         """L in floats for many shifts, in blocks that stay in the cache."""
         value, _ = self._sloped(z)
         c, weight = np.array([float(each) for each in self.shifts]), np.array([float(each) for each in self.weights])
-        near = np.flatnonzero(np.abs(value) < 0.5)
+        near, common = np.flatnonzero(np.abs(value) < 0.5), weight > RARE
+        c, weight, rare, log_w = c[common], weight[common], c[~common], _logs(self.weights, FLOATS)[~common]
         for start in range(0, near.size, SETTINGS.nodes_at_once):
             some = near[start : start + SETTINGS.nodes_at_once]
-            value[some] = np.log1p(weight @ np.expm1(c[:, None] * (z[some] - c[:, None] / 2)))
+            total = weight @ np.expm1(c[:, None] * (z[some] - c[:, None] / 2))
+            if rare.size:
+                total += np.exp(log_w[:, None] + rare[:, None] * (z[some] - rare[:, None] / 2)).sum(axis=0)
+            value[some] = np.log1p(total)
         return value
 
     def _sloped(self, z: Array) -> tuple[Array, Array]:
         """L and its derivative in floats: sums over the shifts that count near each z."""
-        c, log_w = np.array([float(each) for each in self.shifts]), np.log([float(each) for each in self.weights])
+        c, log_w = np.array([float(each) for each in self.shifts]), _logs(self.weights, FLOATS)
         if c.size <= SETTINGS.few_shifts:
             return _log_sums(z, c, log_w)
         order = np.argsort(z, kind="stable")
@@ -347,8 +358,10 @@ class MixtureCurve(Curve):
         c, a, b = float(self.law.largest), lam + 1, plan.strip
         low, high = plan.start + plan.step, plan.start + (plan.count - 1) * plan.step
         turned = 0.0 if self._removed else -lam * math.log(math.cos(c * b))
-        rule = math.log(2) + b * b / 2 + turned - 2 * math.pi * b / plan.step + np.logaddexp(size, np.log(2 * a)) + 1
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # balls of too few digits have no size
+            rule = (
+                math.log(2) + b * b / 2 + turned - 2 * math.pi * b / plan.step + np.logaddexp(size, np.log(2 * a)) + 1
+            )
             if self._removed:
                 right = a * lam * c * c / 2 + log_tail(high - a * c)
                 left = np.log(lam) + log_tail(np.full(lam.shape, -low))
@@ -356,7 +369,7 @@ class MixtureCurve(Curve):
                 first, weight = float(self.law.shifts[0]), float_log(self.law.weights[0])
                 right = np.log(lam) + log_tail(np.full(lam.shape, high - c))
                 left = -lam * weight + lam * a * first**2 / 2 + log_tail(-low - lam * first)
-        return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN
+            return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN
 
     def _convexity_bound(self, lam: Array, on: Arithmetic) -> Array:
         """Return the bound by joint convexity and Minkowski, or by the smallest shift alone.
@@ -365,7 +378,7 @@ class MixtureCurve(Curve):
         """
         moved = [(c * c / 2, w) for c, w in zip(self.law.shifts, self.law.weights, strict=True) if c]
         x, half = on.asarray(lam)[:, None], _numbers([square for square, _ in moved], on)
-        w = on.log(_numbers([weight for _, weight in moved], on))
+        w = _logs([weight for _, weight in moved], on)
         order = x[:, 0] + 1
         # never more than the largest shift, which stays known where logarithms underflow
         convex = on.minimum(
@@ -388,7 +401,9 @@ class MixtureCurve(Curve):
         plan = self._plan(np.array([1.0]), 45.0 + (on.precision() - 53 if on.exact else 0))
         if plan is None:
             half = _numbers([w * c * c / 2 for c, w in zip(self.law.shifts, self.law.weights, strict=True)], on)
-            return sum((half[i] for i in range(len(self.law.shifts))), start=on.number(0))
+            convex = sum((half[i] for i in range(len(self.law.shifts))), start=on.number(0))
+            # a larger order needs fewer nodes here, and its divergence is at least that of order 1
+            return convex if on.exact else on.minimum(convex, 2 * self._cgf(np.array([0.5]), on)[0])
         log_weight, L = self._nodes(plan, on)
         kernel = L + log_excess(-L, on) if self._removed else log_excess(L, on)
         found = on.log_sum_exp((kernel + log_weight)[None, :] if not on.exact else (kernel + log_weight))
@@ -428,6 +443,13 @@ def _root(on: Arithmetic) -> Any:
 def _numbers(values: Iterable[Fraction], on: Arithmetic) -> Array:
     """Fractions as an array, also those that are too large for floats."""
     return on.asarray([on.number(value) for value in values])
+
+
+def _logs(values: Sequence[Fraction], on: Arithmetic) -> Array:
+    """Return logarithms of fractions, also of those that are too small for floats."""
+    if on.exact:
+        return on.log(_numbers(values, on))
+    return enclosed_logs(quotients(values)) if on.enclosing else log_quotients(quotients(values))
 
 
 def _middle(x: Any, on: Arithmetic) -> Array:

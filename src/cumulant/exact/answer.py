@@ -148,7 +148,10 @@ def _end_without_composition(rounds: Rounds, query: Query, limits: Limits) -> An
     if (single := rounds.single()) is not None:
         return closed.single_answer(*single, query)
     if not query.wants_epsilon:
-        return None
+        if limits.leak > 0 or limits.largest > rounded_down(query.value):
+            return None
+        proved = basic_composition(rounds, query) == 0
+        return Answer(0.0, None, "proved" if proved else _rigour(rounds), way=closed.ROUTE if proved else _GRID)
     if rounded_down(query.value) == 0:  # no float is as small, so no grid is tilted for it
         return Answer(math.inf, None, _rigour(rounds), way=_GRID)
     if limits.distance <= rounded_down(query.value):
@@ -223,10 +226,14 @@ def _least_adaptive_end(rounds: Rounds, query: Query, theorem_b: bool, found: An
 def _grid_end(rounds: Rounds, query: Query, accuracy: float, limits: Limits, theorem_b: bool) -> Answer:
     """Return epsilon, or delta, from grids.
 
-    It is the largest direction of the profile, or Theorem B if that is smaller.
+    It is the largest direction of the profile, or Theorem B if that is smaller. A direction whose delta is not below the
+    distance ends the loop: the distance bounds every direction and is the answer then.
     """
     best, accuracy = search.NOTHING, max(accuracy, ANSWER.finest_grid)
+    enough = math.inf if query.wants_epsilon else limits.distance
     for terms in rounds.upper():
+        if best.value >= enough:
+            break
         if best is search.NOTHING or not _proved_smaller(terms, query, best, accuracy):
             best = max(best, _patient_grid_end(terms, query, accuracy, limits), key=attrgetter("value"))
     found = _grid_answer(best, _GRID, rounds)

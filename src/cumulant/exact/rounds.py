@@ -283,17 +283,15 @@ class Rounds:
                 return None
         if not self.parts or self.adaptive:
             return None
-        from cumulant.losses.atom_transform import PointTransform
-        from cumulant.pairs.product import MOST_ROUNDS, product_pair
+        from cumulant.pairs.product import product_pair
 
-        if sum(times for _, times in self.parts) > MOST_ROUNDS:
-            return None
         factors: list[tuple[Points, int]] = []
         for one, times in self.parts:
             transform = None if one.pair.estimated or len(one.transforms or ()) != 1 else one.transform(0)
-            if not isinstance(transform, PointTransform) or transform.rate != 1:
+            points = None if transform is None else transform.unsampled_points
+            if points is None:
                 return None
-            factors.append((transform.points, times))
+            factors.append((points, times))
         # the larger of two profiles is a pair that no neighbours have
         attained = all(
             one.pair.symmetric and one.pair.attained and one.pair.dominated is one.pair for one, _ in self.parts

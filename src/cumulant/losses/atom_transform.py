@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 
 from cumulant.losses.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Scalar
+from cumulant.numerics.rationals import log_rational
 
 HIGHEST_POWER = 1000
 """Largest n for which a ratio is compared with base^n; chosen by hand: it only decides whether a lattice is noticed,
@@ -58,6 +58,10 @@ class PointTransform(Transform):
     points: Points
     rate: Fraction
     direction: str
+
+    @property
+    def unsampled_points(self) -> Points | None:
+        return self.points if self.rate == 1 else None
 
     @property
     def _leak_stays(self) -> bool:
@@ -159,7 +163,8 @@ def _tilted_rule(values: list[tuple[Scalar, Scalar]], leak: Scalar, lam: float) 
 
 def _integer_power(ratio: Fraction, base: Fraction) -> int | None:
     """Return n if the ratio is base^n and n is at most `HIGHEST_POWER`; otherwise None."""
-    number = round(math.log(ratio) / math.log(base)) if ratio < 2**900 and base < 2**900 else -1
+    size = log_rational(base)  # also of a base that is 1 as a float
+    number = round(min(log_rational(ratio) / size, 2.0 * HIGHEST_POWER)) if size > 0 else -1
     return number if 0 <= number <= HIGHEST_POWER and base**number == ratio else None
 
 

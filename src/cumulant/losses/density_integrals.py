@@ -283,7 +283,8 @@ class Densities:
             log_mass = self._integrate(density, np.zeros(1))[0]
             if not abs(log_mass) <= SETTINGS.normalisation:
                 found = f"to {math.exp(log_mass):.9g}" if log_mass < 700 else "to no number that can be trusted"
-                raise InputError(f"{name} integrates {found} on ({low:g}, {high:g}); a density integrates to 1")
+                rule = "a density integrates to 1; return its logarithm"
+                raise InputError(f"{name} integrates {found} on ({low:g}, {high:g}); {rule}")
         if self.pure < math.inf:
             log_p, log_q, _ = self.losses(_grid(self.support))
             with np.errstate(invalid="ignore"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from cumulant.losses.subsampled import enclosed_loss, sampled_loss
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre_balls
+
+if TYPE_CHECKING:
+    from cumulant.losses.atom_transform import Points
 
 NODES = 32
 """Gauss nodes of a panel; chosen by hand: with rho = 4.5 the rule errs by e^-94 of the largest value (Lemma Q)."""
@@ -117,6 +120,11 @@ class Transform:
 
     square: Fraction | None = None
     """s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample; else None."""
+
+    @property
+    def unsampled_points(self) -> Points | None:
+        """The atoms of a symmetric pair without a sample; None for every other transform."""
+        return None
 
     def leak(self) -> Scalar:
         """Return the P-mass of infinite loss, as a ball."""

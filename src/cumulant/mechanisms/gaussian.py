@@ -237,6 +237,10 @@ class Gaussian(Mechanism):
         order = ("sigma", said, "averaged_over", "geometry", "relation", "correlated")
         return {name: found[name] for name in order if name in found}
 
+    @property
+    def spans_run(self) -> bool:
+        return bool(self.correlated)
+
     def unsampled(self) -> str:
         if not self.correlated:
             return ""

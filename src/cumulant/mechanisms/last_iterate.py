@@ -7,7 +7,6 @@ docs/mechanisms/last-iterate.md.
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,7 @@ from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number
 from cumulant.errors import HypothesisError, InputError, shown
 from cumulant.mechanisms.mechanism import MECHANISMS, Mechanism
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.rounding import at_least
+from cumulant.numerics.rounding import at_least, decimal_above
 from cumulant.relation import Relation
 
 BITS = 512
@@ -116,7 +115,7 @@ def last_iterate(
             if whole is not None:
                 square = min(square, bounded_square(factor, count, shift, whole), key=lambda ball: float(ball.upper()))
         mu = (square.sqrt() / BALLS.number(deviation)).upper()
-        number = _rounded_up(at_least(mu))
+        number = Exact(decimal_above(at_least(mu), DIGITS))
     said = (
         f"only the last of {count} gradient steps is released, each on the same convex losses divided by {size // parts}, with "
         f"lipschitz {slope}, smoothness {smooth}, strong convexity {convex} of a public regulariser, step size {eta}, noise "
@@ -232,9 +231,3 @@ def _below(corners: list[int], tau: list[Any], total: list[Any]) -> int | None:
             if float(edge.upper()) > 1e-60 * float(abs(total[b]).upper() + 1):
                 return i
     return None
-
-
-def _rounded_up(value: Fraction) -> Exact:
-    """Return a number of twelve digits that is not below the value."""
-    number = Context(prec=60, rounding=ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator))
-    return Exact(str(Context(prec=DIGITS, rounding=ROUND_CEILING).plus(number)))

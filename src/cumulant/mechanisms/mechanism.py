@@ -101,6 +101,16 @@ class Expression(Answers):
         """
         return any(mechanism.sized for mechanism in self.terms)
 
+    @property
+    def spans_pass(self) -> bool:
+        """Return True if a part of it is a whole pass over the data in several steps."""
+        return any(mechanism.spans_pass for mechanism in self.terms)
+
+    @property
+    def spans_run(self) -> bool:
+        """Return True if a part of it is a whole run whose steps share noise."""
+        return any(mechanism.spans_run for mechanism in self.terms)
+
     def notation(self) -> str:
         """Return the text that `parse` reads back.
 
@@ -253,12 +263,10 @@ class Mechanism(Declared, Expression):
 
     @property
     def spans_pass(self) -> bool:
-        """Return True if the mechanism is a whole pass over the data in several steps."""
         return False
 
     @property
     def spans_run(self) -> bool:
-        """Return True if the mechanism is a whole run whose steps share noise."""
         return False
 
     @classmethod
@@ -471,8 +479,12 @@ class Wrapper(Mechanism):
         return self.inner.sized
 
     @property
+    def spans_pass(self) -> bool:
+        return self.inner.spans_pass
+
+    @property
     def spans_run(self) -> bool:
-        return any(mechanism.spans_run for mechanism in self.inner.terms)
+        return self.inner.spans_run
 
     def lower_end_hint(self) -> str:
         return next((said for mechanism in self.inner.terms if (said := mechanism.lower_end_hint())), "")
@@ -518,7 +530,7 @@ class Sampled(Wrapper):
 
     @property
     def spans_pass(self) -> bool:
-        return self.scheme.spans_pass
+        return self.scheme.spans_pass or self.inner.spans_pass
 
     @property
     def relation(self) -> Relation:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import islice
 
+from cumulant.accounting.answer import has_closed_form
 from cumulant.accounting.dominating_runs import dominated_runs, dominating_runs, has_dominating_runs
 from cumulant.accounting.run import Component
 from cumulant.curves.curve import Curve
@@ -140,6 +141,14 @@ class Parallel(Mechanism):
     @property
     def surrogate(self) -> bool:  # type: ignore[override]
         return any(part.surrogate for part in self.parts)
+
+    @property
+    def spans_pass(self) -> bool:
+        return any(part.spans_pass for part in self.parts)
+
+    @property
+    def spans_run(self) -> bool:
+        return any(part.spans_run for part in self.parts)
 
     @property
     def frozen(self) -> bool:
@@ -281,7 +290,8 @@ def _largest(cases: tuple[Expression, ...]) -> Pair | None:
     if min(deltas) >= 1:
         return None
     points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
-    return PolygonPair(*convex_corners(*zip(*points, strict=True)), attained=False)
+    bounded = not all(has_closed_form(case.record()) for case in cases)
+    return PolygonPair(*convex_corners(*zip(*points, strict=True)), attained=False, bounded=bounded)
 
 
 def _ways(changes: int, counts: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from cumulant.domains import CHANCE, FEW, POSITIVE, PROMISED, Domain, Exact, Num
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, register
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.rounding import at_least
+from cumulant.numerics.rounding import at_least, decimal_above
 from cumulant.parameters import Real, parameter
 from cumulant.relation import Relation
 
@@ -33,6 +32,9 @@ ROUNDED = 2.0**-40
 
 ABSOLUTE = 1e-15
 """What is added to deltas of the profile for differences of probabilities; each loses a few 1e-16 at most."""
+
+_DIGITS = 12
+"""Significant digits of the chance to show a key, rounded up (convention)."""
 
 _BITS = 128
 _THRESHOLD = Domain(
@@ -84,7 +86,7 @@ class PartitionSelection(Mechanism):
         with BALLS.at(_BITS):
             leak = at_least(((-(BALLS.number(limit - 1) / BALLS.number(b))).exp() / 2).upper())
         noise = MECHANISMS["Laplace"](scale=b, relation=Relation.ADD_REMOVE)  # type: ignore[call-arg]
-        return noise + cls(0, _decimal(leak))
+        return noise + cls(0, decimal_above(leak, _DIGITS))
 
     @classmethod
     def gaussian(cls, sigma: Number, threshold: Number, partitions: int = 1) -> Expression:
@@ -101,7 +103,7 @@ class PartitionSelection(Mechanism):
             tail = (BALLS.number(limit - 1) / (BALLS.number(s) * BALLS.number(2).sqrt())).erfc() / 2
             leak = at_least((1 - (1 - tail) ** int(many)).upper())
         noise = MECHANISMS["Gaussian"](sigma=s, squared_sensitivity=many, relation=Relation.ADD_REMOVE)  # type: ignore[call-arg]
-        return noise + cls(0, _decimal(leak))
+        return noise + cls(0, decimal_above(leak, _DIGITS))
 
     @staticmethod
     def threshold_for(
@@ -175,9 +177,3 @@ def _profile(epsilon: Exact, delta: Exact) -> tuple[list[Fraction], list[Fractio
         epsilons.append(Fraction(at))
         deltas.append(min(Fraction(largest * (1 + ROUNDED) + ABSOLUTE), Fraction(1)))
     return epsilons, deltas
-
-
-def _decimal(value: Fraction) -> Exact:
-    """Return a number of twelve digits that is not below the value."""
-    number = Context(prec=60, rounding=ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator))
-    return Exact(str(Context(prec=12, rounding=ROUND_CEILING).plus(number)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from cumulant.accounting.answer import has_closed_form
+from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact, Number, one_of
@@ -24,15 +26,26 @@ from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
 NUMBERS = ("negative-binomial", "poisson")
-_POINTS, _CLOSED_POINTS = 22, 96
+_POINTS = 22
+"""Intervals between the points of a profile that has no closed form."""
+
+_CLOSED_POINTS = 96
+"""Intervals between the points of a profile in closed form."""
+
 _ASKED = (1e-3, 1e-5, 1e-6, 1e-8)
 """Deltas that are met by points of their own, because they are asked for."""
 
-_SMALLEST, _SMALL = Fraction(1, 10**14), Fraction(1, 10**11)
-"""The delta of the last point, and up to which there are many."""
+_SMALLEST = Fraction(1, 10**14)
+"""The delta of the last point."""
 
-_POWERS, _ROUNDS = (-12, 10), 6
-"""Of two, between which the epsilon is looked for by which the others are moved; and how often it is looked for closer by."""
+_SMALL = Fraction(1, 10**11)
+"""The delta up to which there are many points, where no closed form is known."""
+
+_POWERS = (-12, 10)
+"""Powers of two between which the epsilon is looked for by which the others are moved."""
+
+_ROUNDS = 6
+"""Times that this epsilon is looked for closer by."""
 
 _PARTS: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 _NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
@@ -46,7 +59,14 @@ _FARTHEST = Fraction(280)
 _BEYOND = 0.005
 """Of the distance of two points: delta is rather a little smaller there than a little larger."""
 
-_HALVINGS, _LEAST_LOGARITHM, _BITS = 200, -744.0, 256
+_HALVINGS = 200
+"""Halvings in which floats find the parameter of a mean."""
+
+_LEAST_LOGARITHM = -744.0
+"""The logarithm of the smallest positive float, nearly."""
+
+_BITS = 256
+"""The precision of balls."""
 
 
 @known
@@ -200,6 +220,13 @@ class Selected(Wrapper):
         above, below = math.log(found[i - 1] / powers[i - 1]), math.log(found[i] / powers[i])
         return powers[i - 1] * 2 ** (above / (above - below))
 
+    def part(self, times: int) -> Component:
+        return replace(super().part(times), bounded=self.scheme.number == "poisson" and self._rests_on_floats())
+
+    def _rests_on_floats(self) -> bool:
+        """Return True if the deltas of one run are answers in floats: only a closed form is evaluated in balls."""
+        return not has_closed_form(self.inner.record())
+
     def pair(self) -> Pair | None:
         return None if not self.frozen or self.estimated else _cached_pair(self)
 
@@ -220,7 +247,8 @@ class Selected(Wrapper):
         points = [(epsilon, delta) for epsilon, delta in every if delta < 1 and epsilon <= _FARTHEST]
         if not points:
             return None
-        return SelectedPair(PolygonPair(*convex_corners(*zip(*points, strict=True))), closed, moved, mean)
+        polygon = PolygonPair(*convex_corners(*zip(*points, strict=True)), bounded=self._rests_on_floats())
+        return SelectedPair(polygon, closed, moved, mean)
 
     def _steps(self, closed: Pair | None, mean: Fraction) -> list[float]:
         """Return the epsilons at which delta is computed.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +50,9 @@ _AFFORDABLE = 4096
 UNION_BITS = 64
 """Bits of 1 / probability from which on the union bound is sharp enough; it is then too large by less than 2^-65 of
 itself."""
+
+_QUOTIENT_DIGITS = 60
+"""Digits of a quotient before it is rounded to fewer; convention: far more than a float has."""
 
 _FLOAT_BITS = 1100
 """No float is smaller than 2 to minus this, or larger than 2 to this."""
@@ -103,6 +107,17 @@ def as_printed(value: float) -> Fraction:
     Fraction(1, 10)
     """
     return Fraction(repr(float(value)))
+
+
+def decimal_above(value: Fraction, digits: int) -> str:
+    """Return a decimal of this many significant digits that is not below the value.
+
+    >>> decimal_above(Fraction(2, 3), 4), decimal_above(Fraction(1, 8), 4)
+    ('0.6667', '0.125')
+    """
+    context = Context(prec=_QUOTIENT_DIGITS, rounding=ROUND_CEILING)
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return str(Context(prec=digits, rounding=ROUND_CEILING).plus(quotient))
 
 
 def stated(value: Fraction) -> float:

@@ -183,24 +183,29 @@ class GaussianMixturePair(Pair):
             return escalated(evaluate, on, parts, negligible=4096)[0]
 
         found = settled(removed)
-        nothing = w[0] if c[0] == 0 else Fraction(0)
-        if nothing and on.number(-epsilon) <= on.number(nothing).log():  # the ratio is never so small
-            return found
-        return found.max(settled(added))
+        return found if self._moved(-epsilon, on) <= 0 else found.max(settled(added))  # the ratio may never be so small
+
+    def _moved(self, height: Fraction, on: Arithmetic) -> Any:
+        """Return the part of R that shifts above zero add where log R is `height`.
+
+        Nothing is lost beside 1.
+        """
+        weight = sum((b for a, b in zip(self.law.shifts, self.law.weights, strict=True) if a), Fraction(0))
+        return on.number(height).expm1() + on.number(weight)
 
     def _crossing(self, height: Fraction, on: Arithmetic) -> Any:
         """Return a ball that holds the output at which log(p/q) is `height`.
 
         The signs on both sides of it prove that; NaN if no signs do.
         """
-        c = [on.number(each) for each in self.law.shifts]
-        base = [on.number(b).log() - each * each / 2 for each, b in zip(c, self.law.weights, strict=True)]
-        target = on.number(height)
+        # the logarithm of that part is convex, with slopes between the smallest and the largest shift: Newton's steps find it
+        moved = [(on.number(a), on.number(b)) for a, b in zip(self.law.shifts, self.law.weights, strict=True) if a]
+        target = self._moved(height, on).log()
 
         def log_ratio(z: Any) -> tuple[Any, Any]:
-            terms = [(b + each * z).exp() for each, b in zip(c, base, strict=True)]
-            total = sum(terms, on.number(0))
-            return total.log() - target, sum((each * t for each, t in zip(c, terms, strict=True)), on.number(0)) / total
+            terms = [(a, b * (a * z - a * a / 2).exp()) for a, b in moved]
+            total = sum((each for _, each in terms), on.number(0))
+            return total.log() - target, sum((a * each for a, each in terms), on.number(0)) / total
 
         z = on.number(self.law.crossing(float(height)))
         for _ in range(64):

@@ -80,6 +80,9 @@ class Pair(ABC):
     estimated: bool = False
     """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
 
+    bounded: bool = False
+    """Its numbers are answers in floats about other runs, so that no answer from its laws is proved."""
+
     @property
     def integrable(self) -> bool:
         """True if the quadrature can integrate over the loss."""

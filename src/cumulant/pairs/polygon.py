@@ -34,6 +34,7 @@ class PolygonPair(LossPair):
     epsilons: tuple[Fraction, ...]
     deltas: tuple[Fraction, ...]
     attained: bool = True
+    bounded: bool = False
 
     @property
     def promise(self) -> bool:

@@ -107,16 +107,13 @@ def product_pair(factors: Sequence[tuple[Points, int]], attained: bool) -> Produ
     """
     if sum(times for _, times in factors) > MOST_ROUNDS:
         return None
-    pair = ProductPair(tuple(factors), attained)
+    pair, atoms = ProductPair(tuple(factors), attained), 1
     with BALLS.at(SIGN_BITS):
-        listed, atoms = _atoms(pair), 1
-        for once, times in listed:
+        for once, times in _atoms(pair):
             atoms *= math.comb(times + len(once) - 1, max(len(once) - 1, 0))
             if atoms > MOST_ATOMS:
                 return None
-        losses, nothing = _losses(listed), _nothing(listed)
-        decided = all(_loss(each, losses) != 0 for each in _masses(listed) if each != nothing)
-    return pair if decided else None
+    return None if _positive_sums(pair) is None else pair
 
 
 def _atoms(pair: ProductPair) -> list[tuple[list[_Atom], int]]:
@@ -172,12 +169,23 @@ def _masses(listed: Sequence[tuple[list[_Atom], int]]) -> dict[Sum, Any]:
 
 
 @lru_cache(maxsize=64)
-def _positive_losses(pair: ProductPair, bits: int) -> list[tuple[Any, Any]]:
-    """Return the positive sums, increasing, with their P-masses, in balls of these bits."""
+def _positive_sums(pair: ProductPair) -> frozenset[Sum] | None:
+    """Return the positive sums of losses; None if balls leave open if a sum is 0."""
     with BALLS.at(SIGN_BITS):
         listed = _atoms(pair)
         losses, nothing = _losses(listed), _nothing(listed)
-        positive = {each for each in _masses(listed) if each != nothing and _loss(each, losses) > 0}
+        sums = {each: _loss(each, losses) for each in _masses(listed) if each != nothing}
+        if not all(loss != 0 for loss in sums.values()):
+            return None
+        return frozenset(each for each, loss in sums.items() if loss > 0)
+
+
+@lru_cache(maxsize=64)
+def _positive_losses(pair: ProductPair, bits: int) -> list[tuple[Any, Any]]:
+    """Return the positive sums, increasing, with their P-masses, in balls of these bits."""
+    positive = _positive_sums(pair)
+    if positive is None:
+        raise ArithmeticError("balls leave open which sums of losses are positive")
     with BALLS.at(bits):
         listed = _atoms(pair)
         losses = _losses(listed)

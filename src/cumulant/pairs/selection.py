@@ -30,6 +30,10 @@ class SelectedPair(LossPair):
     attained = False
 
     @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return self.polygon.bounded
+
+    @property
     def leak(self) -> Fraction:
         return self.polygon.leak
 

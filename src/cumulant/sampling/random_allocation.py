@@ -89,6 +89,11 @@ class RandomAllocation(Scheme):
         return int(self.picks)
 
     @property
+    def step_rate(self) -> Fraction:
+        """Return k/t for k of t steps, as they are chosen uniformly."""
+        return Fraction(self.picks) / self.steps
+
+    @property
     def averaged(self) -> Fraction:
         """Return k^2/t for k of t steps: the sum of all steps moves k times as far, and has the noise of t steps."""
         return Fraction(self.picks**2) / self.steps

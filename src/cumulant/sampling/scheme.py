@@ -84,6 +84,11 @@ class Scheme(ABC):
         return None
 
     @property
+    def step_rate(self) -> Fraction:
+        """Return the probability that a given step of an epoch has the record; 0 for a scheme without epochs."""
+        return Fraction(0)
+
+    @property
     def averaged(self) -> Fraction:
         """Return the part of a Gaussian's squared shift that the sum of all its outputs keeps; 0 where none is known."""
         return Fraction(0)

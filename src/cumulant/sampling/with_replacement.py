@@ -23,12 +23,20 @@ if TYPE_CHECKING:
     from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
 
-_FEW, _MOST = 12, 96
-_MOST_OFTEN = 32
-_CURVE_TAIL, _GRID_TAIL = Fraction(1, 2**64), Fraction(1, 2**200)
-"""More copies of one record than these probabilities allow for are counted as a failure: as slack, or as a leak on grids.
+_FEW = 12
+"""Copies of one record that are always counted, where a sample has as many."""
 
-The divergences of many copies are large, so that from a curve less is left out of more than one wins."""
+_MOST = 96
+"""Copies of one record that are counted, at most; more are a failure."""
+
+_MOST_OFTEN = 32
+"""Times that a sample may draw every record on average, at most."""
+
+_CURVE_TAIL = Fraction(1, 2**64)
+"""The probability of more copies that a curve may count as slack: divergences of many copies are large."""
+
+_GRID_TAIL = Fraction(1, 2**200)
+"""The probability of more copies that a grid may count as a leak."""
 
 
 @known

@@ -19,10 +19,10 @@ from tests.oracles.reports import PAIRS, extremes_of, optimum, pure_rounds, roun
 
 W = cm.WithoutReplacement
 RUNS = {
-    "PureDP": cm.PureDP(1) @ W(rate="0.01") * 400,
-    "RandomizedResponse": cm.RandomizedResponse(p="0.9") @ W(rate="0.01") * 300,
+    "PureDP": cm.PureDP(1) @ W(rate="0.01") * 150,
+    "RandomizedResponse": cm.RandomizedResponse(p="0.9") @ W(rate="0.01") * 200,
     "SubsetSelection": cm.SubsetSelection(values=6, size=2, epsilon=1) @ W(rate="0.2") * 60,
-    "two kinds": cm.PureDP(1) @ W(rate="0.02") * 40 + cm.PureDP(2) @ W(rate="0.01") * 8,
+    "two kinds": cm.PureDP(1) @ W(rate="0.02") * 24 + cm.PureDP(2) @ W(rate="0.01") * 6,
     "large losses": cm.PureDP(6) @ W(rate="0.1") * 30,
 }
 

@@ -473,3 +473,8 @@ def test_leaks_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
         assert covered()
         monkeypatch.setattr(float_line, "MANY", 0.0)
         assert not covered()
+
+
+@pytest.mark.parametrize("sample", [P(rate=1), W(rate=1)])
+def test_gaussian_rounds_with_too_many_frequencies_are_left_to_others(sample: Any) -> None:
+    assert (cm.Gaussian(sigma=1) @ sample * 2).delta("1e13") <= 1e-300

@@ -565,3 +565,25 @@ def test_the_outer_order_is_the_least_that_serves() -> None:
 )
 def test_far_out_nothing_overflows(run: cm.Expression, epsilon: str) -> None:
     assert 0 <= run.delta(epsilon=epsilon, method="exact") <= 1
+
+
+def test_few_shared_lines_are_tried_for_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 258 questions tried the lines of all questions before, none of which served it."""
+    calls = {"line_suffices": 0, "_shared_or_new_line": 0}
+
+    def count(name: str) -> None:
+        evaluate = getattr(solver, name)
+
+        def evaluate_and_note(*given: Any) -> Any:
+            calls[name] += 1
+            return evaluate(*given)
+
+        monkeypatch.setattr(solver, name, evaluate_and_note)
+
+    for name in calls:
+        count(name)
+    run = cm.ApproximateDP(epsilon="1.22e-5", delta="7.899e-99") @ cm.RepeatAndSelect(mean=13, number="poisson")
+    assert run.epsilon(delta="1e-6") < 0.01
+    questions = calls["_shared_or_new_line"]
+    assert questions > 100
+    assert calls["line_suffices"] <= 18 * questions  # 16 shared ones, and its own

@@ -46,9 +46,9 @@ CERTAIN = Bound(1.0, math.nan, math.nan, 0)
 
 
 def _best_of_grids(
-    known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True
+    known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True, enough: float = 0.0
 ) -> Bound:
-    """Return the best bound of ever finer grids, and of what is known without a grid.
+    """Return the best bound of ever finer grids, and of what is known without a grid; an upper one that is `enough` ends it.
 
     A finer grid is not always better: rounding grows with its length, and memory may run out. So coarser grids come first, and
     every bound that was reached stays.
@@ -61,7 +61,7 @@ def _best_of_grids(
         after = (min if upper else max)([best, *found], key=attrgetter("value"))
         change, best = abs(after.value - best.value), after
         # the cost of a grid falls with the accuracy, so that what is left to gain is about that much
-        if finer <= accuracy or change * GRID.finer <= accuracy * abs(after.value):
+        if finer <= accuracy or change * GRID.finer <= accuracy * abs(after.value) or (upper and best.value <= enough):
             return best
         finer = max(accuracy, finer * GRID.finer)
 
@@ -182,8 +182,8 @@ def grid_delta(
 ) -> Bound:
     """Return a bound from above (or below) on delta of these terms at this epsilon.
 
-    Any tilting gives a bound; `most` limits its order, which costs accuracy if this delta is far smaller than others. A single
-    round is not refined once its delta is at most `enough`.
+    Any tilting gives a bound; `most` limits its order, which costs accuracy if this delta is far smaller than others.
+    Nothing is refined once delta is at most `enough`.
     """
     check_side(terms, upper)
     for log_mass in GRID.single_round_cuts:
@@ -193,7 +193,7 @@ def grid_delta(
         if alone <= enough or alone > math.exp(log_mass + GRID.cut) or log_mass == GRID.single_round_cuts[-1]:
             return Bound(alone, math.nan, math.nan, 0)
     known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)
-    return _best_of_grids(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
+    return _best_of_grids(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper, enough)
 
 
 def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:

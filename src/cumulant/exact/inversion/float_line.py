@@ -234,6 +234,9 @@ def float_spectrum(
     ]
     start = decay_frequency(rounds, lam, choice.decay_exponent, float(square) * fewest / 2 * (1 - _MARGIN), step)
     count = LINE.length_multiple * math.ceil(max(1, math.ceil(start / step * (1 + 1e-12))) / LINE.length_multiple)
+    # the work below counts nodes, and a line of Gaussian rounds alone has none; numpy refuses 2^60 frequencies in its own words
+    if count > LINE.float_most_work:
+        raise DecayNotProved("the line would take too long")
     frequencies = step * np.arange(count + 1)
     last = rounded_up_frequency(float(frequencies[-1]))
     half = float(square) / 2

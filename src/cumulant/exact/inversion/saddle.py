@@ -85,6 +85,8 @@ def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
     """Return the losses of one step, its tilted law at each order, and K."""
     loss, log_p = step.nodes(float(lam.max(initial=0.0)))
     exponent = lam[:, None] * loss + log_p
+    if not loss.size:  # every loss is infinite
+        return loss, exponent, np.full(lam.size, -np.inf)
     top = exponent.max(axis=1)
     weight = np.exp(np.maximum(exponent - top[:, None], LEAST_SHARE))
     size = weight.sum(axis=1)

@@ -283,8 +283,14 @@ def _shared_or_new_line(
     """
     shared = _shared.get()
     loose = accuracy * LINE.looser if shared is not None and not shared.spare else accuracy
-    for where, found in () if shared is None else shared.spectra:
-        if where.same_law(side) and not found.smooth and line_suffices(side, found, log_delta, epsilon, loose):
+    lines: list[Line] = []
+    for where, line in () if shared is None else shared.spectra:
+        if where.same_law(side) and not line.smooth:
+            lines.append(line)
+    if len(lines) > LINE.most_candidates:  # the latest questions are near this one, and the first ones in the middle
+        del lines[LINE.most_candidates // 2 : -LINE.most_candidates // 2]
+    for found in lines:
+        if line_suffices(side, found, log_delta, epsilon, loose):
             return found, True
     fine = accuracy if shared is None else accuracy * math.exp(-shared.spare)
     built = _new_line(side, log_delta, epsilon, fine, accuracy, effort)

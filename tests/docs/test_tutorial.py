@@ -6,7 +6,8 @@ import re
 import runpy
 import shlex
 import tomllib
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -80,15 +81,24 @@ def found(page: Path) -> list[tuple[str, str]]:
 RUN_HERE = [page for page in PAGES if {kind for kind, _ in found(page)} & {"python", "console", "http"}]
 
 
+@pytest.fixture
+def in_a_folder(tmp_path: Path) -> Iterator[Path]:
+    """Run a test in a new folder, on a terminal of 120 columns.
+
+    The fixture `monkeypatch` would forget all answers, and pages ask some questions again.
+    """
+    with chdir(tmp_path), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "120")
+        yield tmp_path
+
+
 @pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix())
-def test_every_block_runs_in_its_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_block_runs_in_its_order(page: Path, in_a_folder: Path) -> None:
     """Python as a script, commands as the shell would, questions as the page answers them; numbers behind # are checked."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
     names: dict[str, Any] = {"_agrees": agrees}
     for number, (kind, source) in enumerate(found(page)):
         if kind == "python" and page.stem not in WITH_FRAMEWORKS:
-            script = tmp_path / f"block_{number}.py"
+            script = in_a_folder / f"block_{number}.py"
             script.write_text(checked(source), encoding="utf-8")
             names = runpy.run_path(str(script), names)
         elif kind == "console":

@@ -15,7 +15,10 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 # Compiled tests are kept: without them every process of a test compiles the library anew, 1.0 of 1.7 s of a question.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run in one process per core; a second thread of a matrix product would only wait for a core.
+# One process more than there are cores: some tests wait for servers and for processes of their own.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+# Every core has a test to run; a second thread of a matrix product would only wait for a core.
 export OPENBLAS_NUM_THREADS ?= 1
 
 # Arrays of grids are freed and taken again: keeping their memory, in large pages, saves a quarter of such a test.
@@ -41,16 +44,16 @@ paper: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gau
 	@$(BIN)/cumulant epsilon "$(PAPER)" --delta 1e-8
 
 test: $(VENV)/.installed ## All tests and doctests
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 	@$(MAKE) --no-print-directory test-frameworks
 
-test-fast: $(VENV)/.installed ## Half of the tests, the fast ones, without doctests: 93 s of processor time
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests -o addopts="--hypothesis-profile=ci \
+test-fast: $(VENV)/.installed ## The fast tests, without doctests: four of ten
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests -o addopts="--hypothesis-profile=ci \
 		--import-mode=importlib --strict-markers --ignore=tests/integrations --ignore=tests/pinned --ignore=tests/web/browser"
 
 test-times: $(VENV)/.installed ## Measure every test by processor time and list the slow ones in tests/slow.txt
 	rm -rf build/times && mkdir -p build/times
-	CUMULANT_TIMES=build/times $(BIN)/python -m pytest -q -n auto --dist worksteal
+	CUMULANT_TIMES=build/times $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 	$(BIN)/python -m tests.slow build/times
 
 # In a call of its own: collecting doctests imports every file, and warnings of frameworks are not errors of ours.
@@ -73,7 +76,7 @@ test-wheel: build ## Tests against the installed wheel: make test-wheel [WHEEL_T
 	outside=$$(mktemp -d) && tar -xzf build/dist/*.tar.gz -C "$$outside" --strip-components 1 && rm -r "$$outside/src" && \
 	here=$$PWD && cd "$$outside" && "$$here/$(WHEEL)/bin/cumulant" --version && \
 	"$$here/$(WHEEL)/bin/python" -c 'import cumulant; assert "site-packages" in cumulant.__file__, cumulant.__file__' && \
-	"$$here/$(WHEEL)/bin/python" -m pytest -n auto --dist worksteal -m "not tree" $(WHEEL_TESTS) && rm -r "$$outside"
+	"$$here/$(WHEEL)/bin/python" -m pytest -n $(WORKERS) --dist worksteal -m "not tree" $(WHEEL_TESTS) && rm -r "$$outside"
 
 docs: $(VENV)/.installed ## The documentation as a site in build/site; every warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -c docs -b html . build/site
@@ -99,9 +102,10 @@ hunt: $(VENV)/.installed ## Attack combinators of combinators, samples of sample
 hunt-long: $(VENV)/.installed ## The same, and the certificates, the line and Theorems A, C, P, V and W: three hours on two cores; then the ledger
 	$(BIN)/python -m benchmarks.hunt_combinators --instances 10000 --seed $(SEED)
 	$(BIN)/python -m benchmarks.hunt_notation --expressions 20000 --first $(SEED)000000
+	$(BIN)/python -m benchmarks.hunt_allocation 1000 $(SEED)
 	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed $(SEED)
 	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed $(SEED)
-	CUMULANT_EFFORT=5 $(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=default \
+	CUMULANT_EFFORT=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=default \
 		tests/laws $$(grep -rlE "import effort|tests.effort" tests --include "test_*.py")
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 $(SEED)
 	$(BIN)/python -m benchmarks.hunt_line --settings 5000 --seed $(SEED)
@@ -125,7 +129,7 @@ bench-ledger: $(VENV)/.installed ## What a spend costs, in SQLite and in Postgre
 	$(BIN)/python -m benchmarks.ledger_growth --url postgresql
 
 test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the PostgreSQL that is found (make test runs them too)
-	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
+	$(BIN)/python -m pytest -n $(WORKERS) src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
 
 # What Coq checks needs Debian's packages, not pip, so it is not part of make test.
 proofs: ## Theorem 9 and the ledger's rule, checked by Coq (apt-get install coq libcoq-mathcomp-analysis)

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 import cumulant as cm
-from benchmarks.clock import Slow, limited, report, within
+from benchmarks.clock import Slow, limited, report, scaled, within
 from benchmarks.enumeration import Law, Random, Tiny, TooLarge, neighbours, release
 from cumulant.accounting.choices import Method
 from cumulant.mechanisms.mechanism import Expression
@@ -266,6 +266,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=0, help="after which the rest is left out; 0 is no limit")
     given = parser.parse_args()
+    limit = scaled(given.limit)
     start, wrong = time.perf_counter(), 0
     outcomes: Counter[str] = Counter()
     first = given.seed * 10**6
@@ -273,7 +274,7 @@ def main() -> int:
     print(f"{NESTED} samples of samples, and combinators {drawn_ones.start} to {drawn_ones.stop - 1}", flush=True)
     with multiprocessing.Pool(given.jobs) as pool:
         for source, numbers in ((nested, range(NESTED)), (drawn, drawn_ones)):
-            task = partial(instances, source=source, releases=RELEASES, limit=given.limit)
+            task = partial(instances, source=source, releases=RELEASES, limit=limit)
             for outcome, found in within(pool.imap_unordered(task, numbers, chunksize=4), given.minutes / 2):
                 outcomes[outcome] += 1
                 report(outcomes.total(), NESTED + len(drawn_ones))

@@ -10,7 +10,8 @@ samples, `+`, `* n`, parallel parts, groups, users, shuffles, passes, participat
 * epsilon falls with delta, delta with epsilon; Rényi divergences rise with the order; "best" is not above "rdp" or "exact";
 * `run.check` of an answer as it is printed is never "false", and "holds" where it is proved; `verify()` holds, also after JSON;
 * `parse(str(run)) == run`; A + B and B + A are equal and have one answer; runs of two Python functions are two;
-* an exception is a CumulantError with a readable sentence; an expression takes at most `--limit` seconds of the processor.
+* an exception is a CumulantError with a readable sentence; an expression takes at most `--limit` seconds of a processor
+  of reference (benchmarks/clock.py).
 
 Every fault is printed with the number that draws it again, by `--first NUMBER --expressions 1`. A hunt that was stopped goes on
 with `--first`, from the number that it printed last. Exits with 1 if there is a fault. A bound above that of a less private run
@@ -40,7 +41,7 @@ import numpy as np
 from scipy import special
 
 import cumulant as cm
-from benchmarks.clock import Slow, limited, report, within
+from benchmarks.clock import Slow, limited, report, scaled, within
 from benchmarks.settings import DRAWS, decimal
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.domains import spelling
@@ -605,10 +606,11 @@ def main() -> int:
     parser.add_argument("--expressions", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=10**6, help="the number of the first expression")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=int, default=10, help="seconds of the processor for one expression")
+    parser.add_argument("--limit", type=int, default=10, help="seconds of a processor of reference for one expression")
     parser.add_argument("--minutes", type=float, default=0, help="after which the rest is left out; 0 is no limit")
     parser.add_argument("--laws", default="", help="those to ask for, such as interval,counts")
     given = parser.parse_args()
+    limit = scaled(given.limit)
     start, wrong = time.perf_counter(), 0
     outcomes: Counter[str] = Counter()
     done = 0
@@ -616,7 +618,7 @@ def main() -> int:
     laws = tuple(given.laws.split(",")) if given.laws else ()
     print(f"expressions {numbers.start} to {numbers.stop - 1}", flush=True)
     with multiprocessing.Pool(given.jobs, _bounded) as pool:
-        task = partial(instance, limit=given.limit, laws=laws)
+        task = partial(instance, limit=limit, laws=laws)
         for outcome, found in within(pool.imap(task, numbers, chunksize=8), given.minutes):
             outcomes[outcome] += 1
             done += 1

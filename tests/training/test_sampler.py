@@ -5,6 +5,7 @@ import itertools
 import os
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -328,6 +329,60 @@ def test_draws_by_number_under_a_new_key_count(renew: str) -> None:
     for number in range(4):
         sampler.draw(number)
     assert sampler.accounted_run(step) == step @ sampler.law * 10
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda sampler: pickle.loads(pickle.dumps(sampler))])
+@pytest.mark.parametrize("before", [0, 7])
+def test_a_copy_counts_the_steps_before_it_once(
+    again: Callable[[FixedSizeSampler], FixedSizeSampler], before: int
+) -> None:
+    """The key of a copy is drawn at its first step, which was counted with the steps before it once more."""
+    sampler = FixedSizeSampler(100, 5, 10)
+    step = cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
+    ahead = iter(sampler)
+    for _ in range(before):
+        next(ahead)
+    other = again(sampler)
+    next(iter(other))
+    assert other.accounted_run(step) == step @ sampler.law * (before + 1)
+    assert other.state_dict() == {**sampler.state_dict(), "step": before + 1}
+
+
+def _hand_out(sampler: FixedSizeSampler, way: str) -> None:
+    if way == "iterate":
+        ahead = iter(sampler)
+        for _ in range(5):
+            next(ahead)
+        return
+    for number in range(5):
+        sampler.draw(number)
+        if way == "count":
+            sampler.count_draw(number)
+
+
+@pytest.mark.parametrize("first", ["iterate", "draw", "count"])
+@pytest.mark.parametrize("second", ["iterate", "draw", "count"])
+def test_draws_used_again_after_a_set_back_are_refused(first: str, second: str) -> None:
+    sampler = FixedSizeSampler(100, 5, 10)
+    step = cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
+    state = sampler.state_dict(secret=True)
+    _hand_out(sampler, first)
+    assert sampler.accounted_run(step) == step @ sampler.law * 5
+    sampler.load_state_dict(state)
+    _hand_out(sampler, second)
+    with pytest.raises(cm.InputError, match="two steps had the same sample"):
+        sampler.accounted_run(step)
+
+
+def test_a_draw_that_is_asked_for_twice_is_one_draw() -> None:
+    """Without a set-back, asking again shows the same draw; so does a state that is loaded where it was saved."""
+    sampler = FixedSizeSampler(100, 5, 10)
+    step = cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
+    assert sampler.draw(3) == sampler.draw(3)
+    _hand_out(sampler, "iterate")
+    sampler.load_state_dict(sampler.state_dict(secret=True))
+    sampler.draw(5)
+    assert sampler.accounted_run(step) == step @ sampler.law * 6
 
 
 def test_draws_that_another_process_made_count() -> None:

@@ -84,8 +84,8 @@ class Sampler(ABC):
         self._step = self._earlier = 0  # draws that were counted before the present state was loaded
         self._renewed = False
         self._repeated = False
-        # of every key, by its mark, the number after its last draw that was handed out
-        self._drawn_until: dict[str, int] = {}
+        self._drawn_until: dict[str, int] = {}  # of every key, by its mark, the number after its last draw
+        self._repeated_below = 0  # draws of the present key below this number are used again: its state was set back
         self._restart_count(0)
         self._hold(secrets.token_bytes(KEY_BYTES) if key is None else checked_key(key))
 
@@ -114,7 +114,7 @@ class Sampler(ABC):
         self._earlier = self._count()
         self._restart_count(self._step)
         self._hold(key)
-        self._renewed = True
+        self._renewed, self._repeated_below = True, 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and copies: everything but the key."""
@@ -175,6 +175,9 @@ class Sampler(ABC):
         self._asked = max(self._asked, number + 1)
         if number < self._base and self._renewed:
             self._before = max(self._before, number + 1)
+        self._repeated = self._repeated or number < self._repeated_below
+        mark = self.mark()
+        self._drawn_until[mark] = max(number + 1, self._drawn_until.get(mark, 0))
 
     @property
     def population(self) -> int:
@@ -229,12 +232,10 @@ class Sampler(ABC):
         """
         for _ in range(self._steps):
             with self._lock:  # no step is drawn twice, whoever iterates
+                self._held()  # a new key counts from this step on, so it is drawn before the step is counted
                 step, self._step = self._step, self._step + 1  # counted before it is seen, whatever becomes of it
                 self._handed += 1
                 batch = self.draw(step)
-                mark = self.mark()
-                self._repeated = self._repeated or step < self._drawn_until.get(mark, 0)
-                self._drawn_until[mark] = max(step + 1, self._drawn_until.get(mark, 0))
             yield batch
 
     def count_draw(self, step: int) -> None:
@@ -386,6 +387,7 @@ class Sampler(ABC):
             self._step, self._earlier, self._renewed = step, max(counted, self._count()), secret is None
             self._restart_count(step)
             self._repeated = self._repeated or bool(state.get("repeated"))
+            self._repeated_below = 0 if secret is None else self._drawn_until.get(self.mark(), 0)
 
     @abstractmethod
     def _sizes(self) -> dict[str, Any]:

@@ -346,6 +346,25 @@ def test_slack_is_known_without_the_curve() -> None:
             assert run._slack() == run.own_curve("best").slack()
 
 
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "group": lambda run: run @ cm.Group(size=2),
+    "parts": lambda run: run | run,
+    "sum in parts": lambda run: (run + cm.Gaussian(sigma=9)) | cm.Gaussian(sigma=9),
+    "group of parts": lambda run: (run | cm.Gaussian(sigma=9)) @ cm.Group(size=2),
+    "selection": lambda run: run @ cm.RepeatAndSelect(mean=3, shape=1),
+    "sum": lambda run: run * 2 + cm.Gaussian(sigma=9),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_no_combinator_proves_what_starts_from_floats(around: str) -> None:
+    """Parts and selections took the curve of such a run and called it proved."""
+    run = (cm.PureDP("0.1") + cm.Gaussian(sigma=9)) @ cm.RepeatAndSelect(mean=2, number="poisson")
+    assert AROUND[around](run).guarantee(delta="1e-5", method="rdp").rigour == "bounded"
+    closed = cm.Gaussian(sigma=9) @ cm.RepeatAndSelect(mean=2, number="poisson")
+    assert AROUND[around](closed).guarantee(delta="1e-5", method="rdp").rigour == "proved"
+
+
 def test_balls_that_start_from_answers_in_floats_prove_nothing() -> None:
     rounds = cm.Gaussian(sigma=20) @ cm.WithoutReplacement(rate="0.1") * 10
     for inner, rigour in ((rounds, "bounded"), (cm.Gaussian(sigma=20), "proved")):

@@ -78,6 +78,11 @@ class Expression(Answers):
         return any(mechanism.surrogate for mechanism in self.terms)
 
     @property
+    def rests_on_floats(self) -> bool:
+        """Return True if its curve uses answers in floats about other runs, so that nothing from the curve is proved."""
+        return any(mechanism.rests_on_floats for mechanism in self.terms)
+
+    @property
     def frozen(self) -> bool:
         """Return True if it is data alone, so that what is known about it stays true.
 
@@ -258,6 +263,8 @@ class Mechanism(Declared, Expression):
     """True if a number about it rests on a function that is only sampled in floats."""
     surrogate: bool = False
     """True if it bounds what ran from above only, so that it has no lower end."""
+    rests_on_floats: bool = False
+    """True if its curve uses answers in floats about other runs, so that nothing from the curve is proved."""
     attacked: str = "members"
     """The plural of what a membership attack finds."""
 
@@ -326,6 +333,7 @@ class Mechanism(Declared, Expression):
             written=self.frozen,
             data_independent=self.data_independent,
             surrogate=self.surrogate,
+            bounded=self.rests_on_floats,
         )
 
     def description(self) -> str:
@@ -467,6 +475,10 @@ class Wrapper(Mechanism):
         return self.inner.surrogate
 
     @property
+    def rests_on_floats(self) -> bool:  # type: ignore[override]
+        return self.inner.rests_on_floats
+
+    @property
     def frozen(self) -> bool:
         return self.inner.frozen
 
@@ -562,10 +574,11 @@ class Sampled(Wrapper):
         )
         # every fact about it is the scheme's, or that of what runs on the samples
         estimated, written, surrogate = False, self.scheme.frozen, self.scheme.surrogate
-        data_independent = True
+        data_independent, bounded = True, False
         for each in inner.parts:
             estimated, written = estimated or each.estimated, written and each.written
             surrogate, data_independent = surrogate or each.surrogate, data_independent and each.data_independent
+            bounded = bounded or each.bounded
         return replace(
             found,
             pair=inner.parts[0].pair if found.lone and inner.parts[0].scheme is None else None,
@@ -573,6 +586,7 @@ class Sampled(Wrapper):
             written=written,
             data_independent=data_independent or self.scheme.data_independent,
             surrogate=surrogate,
+            bounded=bounded,
         )
 
     def own_curve(self, bound: str) -> Curve:

@@ -143,6 +143,10 @@ class Parallel(Mechanism):
         return any(part.surrogate for part in self.parts)
 
     @property
+    def rests_on_floats(self) -> bool:  # type: ignore[override]
+        return any(part.rests_on_floats for part in self.parts)
+
+    @property
     def spans_pass(self) -> bool:
         return any(part.spans_pass for part in self.parts)
 

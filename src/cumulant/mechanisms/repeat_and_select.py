@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from cumulant.accounting.answer import has_closed_form
-from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact, Number, one_of
@@ -220,10 +219,11 @@ class Selected(Wrapper):
         above, below = math.log(found[i - 1] / powers[i - 1]), math.log(found[i] / powers[i])
         return powers[i - 1] * 2 ** (above / (above - below))
 
-    def part(self, times: int) -> Component:
-        return replace(super().part(times), bounded=self.scheme.number == "poisson" and self._rests_on_floats())
+    @property
+    def rests_on_floats(self) -> bool:  # type: ignore[override]
+        return self.inner.rests_on_floats or (self.scheme.number == "poisson" and self._asks_floats())
 
-    def _rests_on_floats(self) -> bool:
+    def _asks_floats(self) -> bool:
         """Return True if the deltas of one run are answers in floats: only a closed form is evaluated in balls."""
         return not has_closed_form(self.inner.record())
 
@@ -247,7 +247,7 @@ class Selected(Wrapper):
         points = [(epsilon, delta) for epsilon, delta in every if delta < 1 and epsilon <= _FARTHEST]
         if not points:
             return None
-        polygon = PolygonPair(*convex_corners(*zip(*points, strict=True)), bounded=self._rests_on_floats())
+        polygon = PolygonPair(*convex_corners(*zip(*points, strict=True)), bounded=self._asks_floats())
         return SelectedPair(polygon, closed, moved, mean)
 
     def _steps(self, closed: Pair | None, mean: Fraction) -> list[float]:

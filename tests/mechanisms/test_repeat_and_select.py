@@ -360,9 +360,17 @@ AROUND: dict[str, Callable[[Any], Any]] = {
 def test_no_combinator_proves_what_starts_from_floats(around: str) -> None:
     """Parts and selections took the curve of such a run and called it proved."""
     run = (cm.PureDP("0.1") + cm.Gaussian(sigma=9)) @ cm.RepeatAndSelect(mean=2, number="poisson")
-    assert AROUND[around](run).guarantee(delta="1e-5", method="rdp").rigour == "bounded"
+    assert AROUND[around](run).rests_on_floats
     closed = cm.Gaussian(sigma=9) @ cm.RepeatAndSelect(mean=2, number="poisson")
-    assert AROUND[around](closed).guarantee(delta="1e-5", method="rdp").rigour == "proved"
+    assert not AROUND[around](closed).rests_on_floats
+
+
+@pytest.mark.parametrize(("start", "rigour"), [(cm.PureDP("0.1"), "bounded"), (None, "proved")])
+def test_parts_and_sums_say_whether_they_start_from_floats(start: Any, rigour: str) -> None:
+    run = cm.Gaussian(sigma=9) if start is None else start + cm.Gaussian(sigma=9)
+    selected = run @ cm.RepeatAndSelect(mean=2, number="poisson")
+    for around in ("parts", "sum"):
+        assert AROUND[around](selected).guarantee(delta="1e-5", method="rdp").rigour == rigour
 
 
 def test_balls_that_start_from_answers_in_floats_prove_nothing() -> None:

@@ -9,9 +9,11 @@ import threading
 import time
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from cumulant import lock
 from cumulant.lock import Lock
 from cumulant.numerics.arithmetic import BALLS
 
@@ -59,6 +61,33 @@ def test_balls_can_be_used_in_a_child_that_is_forked_during_a_proof() -> None:
     _, status = os.waitpid(child, 0)
     done.set()
     assert os.waitstatus_to_exitcode(status) == 7
+
+
+def test_forks_wait_once_for_an_import_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that runs inside of an import holds the lock of its module until it ends."""
+    monkeypatch.setattr(lock, "_PATIENCE", 0.3)
+    monkeypatch.setattr(lock, "_OUTLASTED", set())
+    text = "import test_lock_gate as gate\ngate.begun.set()\ngate.end.wait()\n"
+    (tmp_path / "program_in_an_import.py").write_text(text, encoding="ascii")
+    gate = ModuleType("test_lock_gate")
+    gate.begun, gate.end = threading.Event(), threading.Event()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "test_lock_gate", gate)
+    monkeypatch.syspath_prepend(tmp_path)
+    thread = threading.Thread(target=import_module, args=("program_in_an_import",))
+    thread.start()
+    gate.begun.wait()
+    paused: list[float] = []
+    monkeypatch.setattr(time, "sleep", lambda seconds: paused.append(seconds))
+    waits = []
+    for _ in range(3):
+        paused.clear()
+        lock._wait_for_imports()
+        waits.append(bool(paused))
+    gate.end.set()
+    thread.join()
+    assert waits == [True, False, False]
+    lock._wait_for_imports()
+    assert not {name for name, _ in lock._OUTLASTED if "program_in_an_import" in name}
 
 
 def test_a_module_is_there_in_a_child_that_is_forked_while_another_thread_imports_it(

@@ -411,7 +411,7 @@ class Checked:
     check: Callable[[str, Any], Any]
 
 
-def listed(name: str, value: Any) -> list[Any]:
+def listed(name: str, value: Any, items: str = "numbers, such as [2, 3]") -> list[Any]:
     """Return the items of any iterable but text, or raise an InputError of one sentence.
 
     The caller checks the items one by one.
@@ -421,10 +421,10 @@ def listed(name: str, value: Any) -> list[Any]:
     """
     try:
         if isinstance(value, str | bytes | Mapping):
-            raise TypeError(f"{type(value).__name__} is not a list of numbers")
+            raise TypeError(f"{type(value).__name__} is not a list")
         return list(value)
     except Exception as error:  # the iterator may be the user's own
-        raise InputError(f"{name}={shown(value)} must be a list of numbers, such as [2, 3]: {error}") from error
+        raise InputError(f"{name}={shown(value)} must be a list of {items}: {error}") from error
 
 
 _ZERO, _ONE, _TINY, _HUGE = Fraction(0), Fraction(1), Fraction(1, 10**300), Fraction(10**300)

@@ -59,21 +59,28 @@ _PAUSE = 0.001
 """Seconds between two looks; convention: far below the time of an import."""
 
 
+_OUTLASTED: set[tuple[str, int]] = set()
+"""Modules, with the thread that imports them, for which a fork has waited in vain: programs may run inside of an import."""
+
+
 def _wait_for_imports() -> None:
     """Wait until no other thread imports a module: a child would wait for the lock of that module for ever.
 
     Modules are loaded when they are needed first, so that a thread with its first question imports for a second.
     """
     end = time.monotonic() + _PATIENCE
-    while _is_imported_elsewhere() and time.monotonic() < end:
+    while not (held := _imported_elsewhere()) <= _OUTLASTED and time.monotonic() < end:
         time.sleep(_PAUSE)
+    _OUTLASTED.clear()
+    _OUTLASTED.update(held)
 
 
-def _is_imported_elsewhere() -> bool:
-    """Check whether another thread holds the lock of a module; False where Python does not say."""
+def _imported_elsewhere() -> set[tuple[str, int]]:
+    """Return the modules whose locks other threads hold, with those threads; nothing where Python does not say."""
     me = threading.get_ident()
     locks = (reference() for reference in list(getattr(_bootstrap, "_module_locks", {}).values()))
-    return any(getattr(lock, "owner", None) not in (None, me) for lock in locks)
+    owned = {(lock.name, lock.owner) for lock in locks if getattr(lock, "owner", None) is not None}
+    return {(name, owner) for name, owner in owned if owner != me}
 
 
 if hasattr(os, "register_at_fork"):

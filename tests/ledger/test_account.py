@@ -195,7 +195,7 @@ def test_only_budgets_for_the_same_neighbours_add_up(ledger: cm.Ledger) -> None:
     others: list[dict[str, Any]] = [{"relation": "add-remove"}, {"unit": "user"}]
     for other in others:
         name = "-".join(other)
-        with pytest.raises(cm.InputError, match="there is no sum for the same people"):
+        with pytest.raises(cm.InputError, match="there is no sum; say that this is meant"):
             ledger.create(name, epsilon=2, delta=2e-6, data="cohort", **other)
         ledger.create(name, epsilon=2, delta=2e-6, data="cohort", same_data=True, **other)
         with pytest.raises(cm.RelationError, match="have no sum"):

@@ -107,6 +107,27 @@ def test_a_fork_waits_for_other_threads(account: Account) -> None:
     assert account.verify()
 
 
+def test_a_fork_while_a_connection_is_being_opened_is_refused_in_the_child(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a connection is not remembered yet, and the child inherits what SQLite keeps of it."""
+    monkeypatch.setattr(fork, "_PATIENCE", 0.01)
+    begun, end = threading.Event(), threading.Event()
+
+    def open_slowly() -> None:
+        with fork.GATE.operation():
+            begun.set()
+            end.wait()
+
+    thread = threading.Thread(target=open_slowly)
+    thread.start()
+    begun.wait()
+    found = said(forked(lambda: str(account.spend(STEP))))
+    end.set()
+    thread.join()
+    assert found.startswith("LedgerError: this process was forked while a ledger was read or written; fork outside")
+
+
 def test_a_fork_within_a_transaction_is_refused_in_the_child(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork, "_PATIENCE", 0.01)
     with account._ledger._store.transaction(["a"]):

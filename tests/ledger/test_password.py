@@ -1,5 +1,6 @@
 """The password of a database appears nowhere: addresses made by hypothesis, quoted and raw, in all places."""
 
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -71,6 +72,7 @@ def test_no_part_of_it_is_in_a_repr_or_an_error(url: str) -> None:
         "host=db/x sslpassword=s3cret",
         "host=db/x pwd=s3cret",
         "PGPASSWORD=s3cret budget.db",
+        "host=db;password=s3cret",
         "mysql://me:s3cret@db",
     ],
 )
@@ -107,3 +109,10 @@ def test_a_server_that_is_away_is_said() -> None:
     with pytest.raises(LedgerError, match=r"cannot be reached; write @ : / .* of the password as %40") as found:
         cm.Ledger("postgresql://me:s3cret@hunter2@127.0.0.1:1/db").accounts()
     assert found.value.__cause__ is None
+
+
+@pytest.mark.parametrize("start", ["", "sqlite:///"])
+def test_a_file_may_have_such_a_name(start: str, tmp_path: Path) -> None:
+    url = f"{start}{tmp_path / 'my_password=1.db'}"
+    cm.Ledger(url).create("patients", epsilon=1, delta=0, unit="person")
+    assert cm.Ledger(url).accounts() == ["patients"]

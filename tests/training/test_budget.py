@@ -75,6 +75,8 @@ def test_what_is_wrong_is_refused() -> None:
         Budget(1, DELTA, adaptive=True, schedule=[(STEP, 1)])
     with pytest.raises(cm.InputError, match="plans nothing"):
         Budget(1, DELTA, schedule=[])
+    with pytest.raises(cm.InputError, match="count='x' must be an integer"):
+        Budget(1, DELTA, schedule=[(STEP, "x")])  # type: ignore[list-item]
     with pytest.raises(cm.InputError, match="epsilon"):
         Budget(-1, DELTA)
 

@@ -568,6 +568,10 @@ def test_the_folder_of_a_ledger_is_not_shown(start: str, tmp_path: Path, monkeyp
         assert without_folder(f"no directory {tmp_path / folder} for it", url) == "no directory its folder for it"
 
 
+def test_only_whole_folders_are_left_out() -> None:
+    assert without_folder("see /abc, /x/a or /a/b.db in /a.", "/a/b.db") == "see /abc, /x/a or b.db in its folder."
+
+
 def test_the_folder_of_a_ledger_in_another_one_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store says the path as it was given, with .. in it, and the address of a ledger without tables."""
     for folder in ("work", "secret"):

@@ -56,7 +56,7 @@ def name_of(what: str, value: Any) -> str:
 
 def names_of(what: str, values: Any) -> list[str]:
     """Return several different names, at least one."""
-    names = [name_of(what, value) for value in listed(what, values)]
+    names = [name_of(what, value) for value in listed(what, values, 'names, such as ["a", "b"]')]
     if not names or len(set(names)) < len(names):
         raise InputError(f"{what}={shown(values)} must be one or more different names")
     return names

@@ -76,10 +76,10 @@ class ForkGate:
         with self._changed:
             self._forks += 1
             self._changed.wait_for(lambda: not self._inside.keys() - {me}, _PATIENCE)
-            self._left_open = False
+            # (a thread inside may also be opening a connection that is not remembered yet)
+            self._left_open = bool(self._inside)
             for connection in list(self._open):
                 if connection.thread in self._inside:
-                    self._left_open = True
                     continue
                 connection.was_closed = True
                 with suppress(sqlite3.Error):

@@ -113,7 +113,7 @@ class Ledger:
                 if others:
                     raise InputError(
                         f"data={policy.data!r} has accounts already ({', '.join(map(repr, others))}): "
-                        f"{self._together(others, policy)} for the same people; "
+                        f"{self._together(others, policy)}; "
                         "say that this is meant by same_data=True (--same-data)"
                     )
             self._writer.open(name, "open", policy)
@@ -150,7 +150,7 @@ class Ledger:
 
     def _together(self, others: Sequence[str], policy: Policy) -> str:
         try:
-            return "together they would be ({}, {})".format(*self._sum([*others, policy]))
+            return "together they would be ({}, {}) for the same people".format(*self._sum([*others, policy]))
         except RelationError:
             return "they have another relation or unit, so there is no sum"
 

@@ -323,9 +323,10 @@ def _check_step(step: object) -> None:
 def _checked_schedule(schedule: Sequence[tuple[Expression, int]]) -> list[tuple[Expression, int]]:
     """Return the steps of a schedule with their counts; InputError if it is none."""
     try:
-        found = [(step, times(count)) for step, count in schedule]
+        pairs = [(step, count) for step, count in schedule]
     except (TypeError, ValueError):
         raise InputError("schedule must be pairs of an expression and how often it runs") from None
+    found = [(step, times(count, "count")) for step, count in pairs]
     for step, _ in found:
         if not isinstance(step, Expression):
             raise InputError(

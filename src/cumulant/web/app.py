@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest
@@ -324,8 +325,13 @@ def without_folder(text: str, ledger: str) -> str:
         str(Path(path).absolute().parent),  # as the store says it: with .. in it
     }
     for folder in sorted(folders - {os.sep}, key=len, reverse=True):
-        text = text.replace(folder + os.sep, "").replace(folder, "its folder")
+        text = re.sub(rf"(?<![\w.-]){re.escape(folder)}({re.escape(os.sep)}|(?![\w-]|\.\w))", _shortened, text)
     return text if "://" in path else text.replace(path, os.path.basename(path))
+
+
+def _shortened(folder: re.Match[str]) -> str:
+    """Return nothing before the name of a file, and words for a folder that stands alone."""
+    return "" if folder[1] else "its folder"
 
 
 def _json(status: int, fields: dict[str, Any]) -> Response:

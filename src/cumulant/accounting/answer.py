@@ -76,7 +76,7 @@ def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Flo
     rounds = rounds_of(run)[0] if question.two_sided else None
     if has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
-    if not question.row or (rounds and not all(map(_has_composition, value))):
+    if not question.row or (rounds and not all(question.at(each).has_composition for each in value)):
         return np.array([answer(run, question.at(each)).value for each in value])
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
@@ -138,14 +138,6 @@ def below_zero(epsilon: Fraction, delta: float) -> float:
     return min(float((1 - BOUNDED.exp(BOUNDED.number(epsilon)) * (1 - BOUNDED.number(delta))).upper()), 1.0)
 
 
-def _has_composition(delta: Exact) -> bool:
-    """Return True if there is something to compose for.
-
-    Pure privacy and a delta of 1 are known from the curve.
-    """
-    return 0 < delta < 1
-
-
 @dataclass(frozen=True, slots=True)
 class _Exact:
     """The answers of the exact layer to several questions, with the order of each.
@@ -172,7 +164,7 @@ def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) ->
     nothing = math.inf if question.asked == "delta" else 1.0
     if rounds is None:
         return _Exact(nothing * ones, np.nan * ones, ones, given)
-    listed = sorted({each for each in values if question.asked == "epsilon" or _has_composition(each)})
+    listed = sorted({each for each in values if question.at(each).has_composition})
     # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
     listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
     found = _each_by_losses(rounds, question, listed)
@@ -330,7 +322,12 @@ def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, An
     """Return the least answer of the runs that dominate this one and that run; None where it is evaluated as it is."""
     best: tuple[RunRecord, Answer] | None = None
     for square, each in sorted(((averaged_square(each), each) for each in dominating_runs(run)), key=itemgetter(0)):
-        if best is not None and square > 0 and _proper(question) and _gaussian_value(square, question) >= best[1].value:
+        if (
+            best is not None
+            and square > 0
+            and question.has_composition
+            and _gaussian_value(square, question) >= best[1].value
+        ):
             break  # no bound of this run, and of those after it, is smaller
         found = answer(each, question)
         if best is None or found.value < best[1].value:
@@ -407,7 +404,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
         return None
     best = announced, answer(announced, question)
     known = math.inf if found is None else found.value
-    for shorter in shorter_runs(run) if _proper(question) and not (found is not None and found.exact) else ():
+    for shorter in shorter_runs(run) if question.has_composition and not (found is not None and found.exact) else ():
         if _least_value(shorter, announced, question) >= min(best[1].value, known):
             break  # no bound of this run, and of those with still fewer steps, is smaller
         rounds, _ = rounds_of(shorter)
@@ -421,7 +418,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
 
 def _own_answer(run: RunRecord, question: Question) -> Answer:
     """Return the answer about the run as it is written."""
-    rounds, failure = rounds_of(run) if question.two_sided and _proper(question) else (None, None)
+    rounds, failure = rounds_of(run) if question.two_sided and question.has_composition else (None, None)
     exact = None if rounds is None else by_losses(rounds, question)
     if (
         rounds is not None
@@ -485,7 +482,7 @@ def _by_group_lemma(run: RunRecord, question: Question, below: float) -> Answer 
 
     None where the run is not for a group, another method is asked for, or the lemma says nothing `below` what is known.
     """
-    alone = one_record(run) if _has_group_lemma(run, question) and _proper(question) else None
+    alone = one_record(run) if _has_group_lemma(run, question) and question.has_composition else None
     if alone is None:
         return None
     if question.asked == "epsilon":
@@ -503,11 +500,6 @@ def _settled(run: RunRecord, rounds: Rounds, question: Question, exact: Answer) 
     order = math.nan if exact.order is None else exact.order
     numbers = (exact.value, order, 1.0, rounded_down(question.value))
     return bool(_beaten(run, rounds, question, _Exact(*map(np.atleast_1d, numbers)))[0])
-
-
-def _proper(question: Question) -> bool:
-    """Return True if there is something to compose for."""
-    return question.asked == "epsilon" or 0 < question.value < 1
 
 
 def _by_curve(run: RunRecord, question: Question, below: float) -> Answer:
@@ -609,7 +601,7 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
 
 def lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str, str]:
     """Return the lower end of the number that was found, the data sets that prove it, and its rigour."""
-    if not question.two_sided or not _proper(question) or (run.surrogate and not _has_batches(run)):
+    if not question.two_sided or not question.has_composition or (run.surrogate and not _has_batches(run)):
         return None, "", ""
     if found == 0:
         return 0.0, "any data sets", "proved"
@@ -649,7 +641,7 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
     question = question.at(domains.DELTA.check("delta", delta))
     if has_indirect_answer(run, question):
         return np.array([answer(run.repeated(k), question).value for k in counts])
-    if not (question.two_sided and _proper(question)):
+    if not (question.two_sided and question.has_composition):
         by_orders = array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
         return _over_by_distance(run, counts, question, by_orders)
     found = _over(run, counts, question)

@@ -117,6 +117,14 @@ class Question:
         return Query("delta" if self.asked == "delta" else "epsilon", self.value)
 
     @property
+    def has_composition(self) -> bool:
+        """Return True if there is something to compose for.
+
+        Pure privacy and a delta of 1 are known from the curve.
+        """
+        return self.asked == "epsilon" or 0 < self.value < 1
+
+    @property
     def whole_curve(self) -> bool:
         """Return True if the curve may be used at all its orders together.
 

@@ -16,7 +16,7 @@ import cumulant as cm
 from cumulant.accounting import answer
 from cumulant.accounting.question import DEFAULT_ACCURACY, Question
 from cumulant.accounting.rounds import rounds_of
-from cumulant.accounting.weaker_run import announced_run, shorter_runs
+from cumulant.accounting.weaker_run import announced_run, least_value, shorter_runs
 from cumulant.bounds.allocation import Added, Averaged, Removed, allocation
 from cumulant.cli.app import app
 from cumulant.domains import Exact
@@ -468,7 +468,7 @@ def test_what_a_run_with_fewer_steps_needs_at_least(base: cm.Mechanism, epochs: 
         assert rounds is not None
         for asked, value in (("delta", "1e-12"), ("delta", "1e-4"), ("epsilon", "0.5"), ("epsilon", "4")):
             question = Question.parse_query("best", None, None, DEFAULT_ACCURACY, asked).at(Exact(value))
-            assert answer._least_value(shorter, announced, question) <= answer.by_losses(rounds, question).value
+            assert least_value(shorter, announced, question) <= answer.by_losses(rounds, question).value
 
 
 def test_more_steps_at_a_small_delta() -> None:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cumulant import domains
 from cumulant.accounting.dominating_runs import (
-    averaged_square,
     dominated_runs,
+    dominating_answer,
+    dominating_deltas,
     dominating_runs,
     has_dominating_runs,
 )
@@ -29,7 +29,7 @@ from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
-from cumulant.accounting.weaker_run import announced_run, shorter_runs
+from cumulant.accounting.weaker_run import announced_run, weaker_answer
 from cumulant.conversion import array_answers, renyi_to_dp
 from cumulant.conversion.failure import Failure, Reason
 from cumulant.conversion.query import Answer
@@ -54,9 +54,6 @@ _CLEARLY = 0.01
 
 _BALLS_LEAVE = 1e-60
 """Far more than the radius of a delta that is 0 in balls of 256 bits."""
-
-_LARGEST_SPREAD = 700.0
-"""Largest log(1/s) of a probability s that is compared; derived: e^-700 is near the smallest float."""
 
 _NEAR_END = 1e-6
 """Epsilon below which curves are asked too; convention: they may know a distance as a fraction."""
@@ -109,7 +106,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
 
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
     if run.indirect and question.two_sided and (runs := dominating_runs(run)):
-        return _dominating_deltas(runs, value, question)
+        return dominating_deltas(runs, value, question, delta)
     if _has_steps(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     found = _own_deltas(run, value, question)
@@ -300,10 +297,10 @@ def _rests_on_floats(run: RunRecord, found: Answer) -> bool:
 
 def _indirect_answer(run: RunRecord, question: Question) -> Answer:
     """Return the least answer about the run and about other runs that bound it."""
-    if (best := dominating_answer(run, question)) is not None:
+    if (best := dominating_answer(run, question, answer)) is not None:
         return Answer(best[1].value, None, best[1].rigour, bound=question.row, way=DOMINATING_RUN.name)
     found = _own_answer(run, question)
-    weaker = weaker_answer(run, question, found)
+    weaker = weaker_answer(run, question, answer, by_losses, found)
     if weaker is not None and weaker[1].value < found.value:
         found = Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS.name)
     if not _has_batches(run):
@@ -316,104 +313,6 @@ def _indirect_answer(run: RunRecord, question: Question) -> Answer:
 def _has_batches(run: RunRecord) -> bool:
     """Return True if some part is a pass over the batches of a fresh permutation, counted."""
     return run.indirect and any(part.batches is not None for part in run.parts)
-
-
-def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, Answer] | None:
-    """Return the least answer of the runs that dominate this one and that run; None where it is evaluated as it is."""
-    best: tuple[RunRecord, Answer] | None = None
-    for square, each in sorted(((averaged_square(each), each) for each in dominating_runs(run)), key=itemgetter(0)):
-        if (
-            best is not None
-            and square > 0
-            and question.has_composition
-            and _gaussian_value(square, question) >= best[1].value
-        ):
-            break  # no bound of this run, and of those after it, is smaller
-        found = answer(each, question)
-        if best is None or found.value < best[1].value:
-            best = each, found
-    return best
-
-
-def _dominating_deltas(runs: Iterable[RunRecord], value: Sequence[Exact], question: Question) -> Floats:
-    """Return the least delta of the runs that dominate one, at each epsilon.
-
-    A run is asked for all its epsilons at once, so that these share their lines: one epsilon at a time took 33 s for cyclic
-    Poisson samples (measured). It is not asked where the noise that it dominates needs no less.
-    """
-    from cumulant.exact.closed_form import single_deltas
-    from cumulant.pairs.gaussian import GaussianPair
-
-    best = np.ones(len(value))
-    for square, each in sorted(((averaged_square(each), each) for each in runs), key=itemgetter(0)):
-        least = (
-            single_deltas(GaussianPair.of_square(square), Fraction(1), value) if square > 0 else np.zeros(len(value))
-        )
-        open_at = np.flatnonzero(np.asarray(least) < best)
-        if open_at.size:
-            found = np.atleast_1d(delta(each, [value[i] for i in open_at.tolist()], question))
-            best[open_at] = np.minimum(best[open_at], found)
-    return best
-
-
-def _gaussian_value(square: Fraction, question: Question) -> float:
-    """Return the number for Gaussian noise of this squared shift."""
-    from cumulant.exact.closed_form import single_end
-    from cumulant.pairs.gaussian import GaussianPair
-
-    return single_end(GaussianPair.of_square(square), Fraction(1), question.query)
-
-
-def _least_value(run: RunRecord, announced: RunRecord, question: Question) -> float:
-    """Return a number below which no bound of a run with epochs of steps is; 0 where none is known.
-
-    The mean of the steps of an epoch is Gaussian noise. With probability s, the product of the step rates, all records are in
-    the first steps, so that P >= s P', P' with announced steps; hence delta(eps) >= s delta'(eps + log 1/s).
-    """
-    square = averaged_square(run)
-    least = _gaussian_value(square, question) if square > 0 else 0.0
-    rounds = rounds_of(announced)[0]
-    single = None if rounds is None else rounds.single()
-    if single is None or not single[0].symmetric or any(part.group > 1 for part in run.parts):
-        return least
-    from cumulant.exact.closed_form import single_delta, single_epsilon
-
-    spread = 0.0
-    for part in run.parts:
-        rate = Fraction(0) if part.scheme is None else part.scheme.step_rate
-        spread -= part.times * math.log(rate) if rate else 0.0
-    if spread > _LARGEST_SPREAD:
-        return least
-    # a float: the power of a fraction has millions of digits after as many epochs, and this number only chooses
-    share, value = Fraction(math.exp(-spread)), Fraction(question.value)
-    if question.asked == "epsilon":
-        return max(least, float(share) * single_delta(*single, value + Fraction(spread)))
-    return max(least, single_epsilon(*single, value / share) - spread if value < share else 0.0)
-
-
-def weaker_answer(run: RunRecord, question: Question, found: Answer | None = None) -> tuple[RunRecord, Answer] | None:
-    """Return the best answer of the runs with fewer steps, and that run.
-
-    None where the run has no epochs of steps.
-
-    If loss distributions gave the answer that was `found`, only the announced steps are looked at; else only runs that may need
-    less than what was `found`.
-    """
-    announced = announced_run(run)
-    if announced is None:
-        return None
-    best = announced, answer(announced, question)
-    known = math.inf if found is None else found.value
-    for shorter in shorter_runs(run) if question.has_composition and not (found is not None and found.exact) else ():
-        if _least_value(shorter, announced, question) >= min(best[1].value, known):
-            break  # no bound of this run, and of those with still fewer steps, is smaller
-        rounds, _ = rounds_of(shorter)
-        exact = None if rounds is None else by_losses(rounds, question)
-        if exact is not None and exact.value < best[1].value:
-            best = shorter, exact
-        elif exact is not None and exact.value < (math.inf if question.asked == "delta" else 1.0):
-            break  # still fewer steps are less private
-    return best
 
 
 def _own_answer(run: RunRecord, question: Question) -> Answer:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.accounting.indirect_routes import GROUP_LEMMA
+from cumulant.accounting.indirect_routes import GROUP_LEMMA, Ask, Deltas
 from cumulant.accounting.question import Question
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion.query import Answer
@@ -49,9 +49,6 @@ _NEAR_BEST = tuple(2.0 ** (j / 3) for j in (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5))
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-Deltas = Callable[[RunRecord, list[Exact], Question], Any]
-"""The deltas of a run at several epsilons, which share what is computed."""
-
 
 def one_record(run: RunRecord) -> tuple[RunRecord, int] | None:
     """Return the run for neighbours and the size of the group.
@@ -69,7 +66,7 @@ def group_delta(
     run: RunRecord,
     size: int,
     question: Question,
-    answer: Callable[[RunRecord, Question], Answer],
+    answer: Ask,
     deltas: Deltas,
     below: float,
 ) -> Answer | None:
@@ -151,9 +148,7 @@ def _exact_places(places: Iterable[float]) -> list[Exact]:
     return [Exact(Fraction(each)) for each in places]
 
 
-def group_epsilon(
-    run: RunRecord, size: int, question: Question, answer: Callable[[RunRecord, Question], Answer], below: float
-) -> Answer | None:
+def group_epsilon(run: RunRecord, size: int, question: Question, answer: Ask, below: float) -> Answer | None:
     """Return the least k x that the lemma proves at the delta that is asked for.
 
     None where none is found, or none that is `below` what is known.

@@ -5,7 +5,20 @@ A component says whether one of them may apply (`RunRecord.indirect`), and only 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from cumulant.accounting.question import Question
+from cumulant.accounting.run import RunRecord
+from cumulant.conversion.query import Answer
+from cumulant.domains import Exact
+
+Ask = Callable[[RunRecord, Question], Answer]
+"""The answer about another run; `answer` hands it in, so that no files import each other in a circle."""
+
+Deltas = Callable[[RunRecord, list[Exact], Question], Any]
+"""The deltas of another run at several epsilons, which share what is computed; handed in likewise."""
 
 
 @dataclass(frozen=True, slots=True)

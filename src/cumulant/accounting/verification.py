@@ -7,8 +7,9 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, weaker_answer
+from cumulant.accounting.answer import answer, by_losses, lower, lower_end
 from cumulant.accounting.answer import delta as delta_of
+from cumulant.accounting.dominating_runs import dominating_answer
 from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
 from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
 from cumulant.accounting.numbers import rounded_down, rounded_up
@@ -21,6 +22,7 @@ from cumulant.accounting.question import (
 )
 from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.text import RIGOUR
+from cumulant.accounting.weaker_run import weaker_answer
 from cumulant.conversion import renyi_to_dp
 from cumulant.conversion.attacks import distance_is_at_most
 from cumulant.conversion.certify import FIRST_BITS
@@ -125,7 +127,7 @@ def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
 
     That run is found again and is no more private.
     """
-    weaker = weaker_answer(plan.run, plan.question)
+    weaker = weaker_answer(plan.run, plan.question, answer, by_losses)
     if weaker is None:
         raise CertificateError("the run is no longer one of epochs with several steps")
     run, found = weaker
@@ -136,7 +138,7 @@ def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 def _by_dominating_run(plan: Plan, epsilon: float, delta: float) -> Verification:
     """The statement is verified for the run with the larger Gram matrix, which is found again."""
-    best = dominating_answer(plan.run, plan.question)
+    best = dominating_answer(plan.run, plan.question, answer)
     if best is None:
         raise CertificateError("the run is no longer one with correlated noise")
     run, found = best

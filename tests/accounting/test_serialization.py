@@ -12,6 +12,8 @@ import jsonschema
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import METHOD_NAMES
+from cumulant.accounting.text import RIGOUR
 from cumulant.errors import CertificateError, InputError
 
 W, P = cm.WithoutReplacement, cm.Poisson
@@ -32,6 +34,7 @@ GUARANTEES = {
     "distance": cm.ZeroConcentrated(rho="1e-13").guarantee(epsilon="5e-30"),
     "several on a sample": ((cm.Gaussian(sigma=1) + cm.Laplace(scale=2)) @ W(rate=0.1) * 3).guarantee(delta=1e-5),
     "slack": (cm.ApproximateDP(0.1, 1e-9) * 3).guarantee(delta=1e-6, method="rdp"),
+    "replace-special": cm.Gaussian(sigma=1, relation="replace-special").guarantee(delta="1e-6"),
     "composed": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 100).guarantee(delta=1e-6, method="optimal"),
 }
 
@@ -251,6 +254,11 @@ def test_what_is_damaged_is_one_sentence(name: str) -> None:
     state = damaged()[name]
     with pytest.raises(InputError):
         cm.Guarantee.from_json(state if isinstance(state, str) else json.dumps(state))
+
+
+def test_the_schema_has_the_words_of_the_library() -> None:
+    words = {name: SCHEMA["properties"][name]["enum"] for name in ("relation", "method", "rigour")}
+    assert words == {"relation": [*map(str, cm.Relation)], "method": [*METHOD_NAMES], "rigour": [*RIGOUR]}
 
 
 def test_the_schema_refuses_what_it_does_not_know() -> None:

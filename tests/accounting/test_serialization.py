@@ -20,6 +20,9 @@ W, P = cm.WithoutReplacement, cm.Poisson
 FIRST_FORMAT = Path(__file__).with_name("guarantees-format-1.jsonl").read_text(encoding="utf-8").splitlines()
 """Guarantees in format 1, as builds before the first release wrote them."""
 
+SECOND_FORMAT = Path(__file__).with_name("guarantees-format-2.jsonl").read_text(encoding="utf-8").splitlines()
+"""Guarantees in format 2, as release candidate 1 of version 1.0.0 wrote them."""
+
 SCHEMA = json.loads((files("cumulant.accounting") / "guarantee.schema.json").read_text())
 GUARANTEES = {
     "closed form": cm.Gaussian(sigma="1/3").guarantee(delta="1/7"),
@@ -206,6 +209,20 @@ def test_the_first_format_is_still_read(text: str) -> None:
     if found.plan is None:
         assert list(found.assumptions) == old["assumptions"] != []
     elif found.method != "optimal":
+        assert found.verify().holds
+
+
+@pytest.mark.parametrize("text", SECOND_FORMAT, ids=lambda text: json.loads(text)["run"])
+def test_the_second_format_is_still_read(text: str) -> None:
+    old = json.loads(text) | {"cumulant": "1.0.0rc0"}  # another release may say the same in other words
+    jsonschema.validate(old, SCHEMA)
+    found = cm.Guarantee.from_json(json.dumps(old))
+    now = found.to_dict()
+    rewritten = {"cumulant", "assumptions", "evidence"}
+    assert {name: now[name] for name in now.keys() - rewritten} == {name: old[name] for name in old.keys() - rewritten}
+    for name in ("order", "bits", "radius"):
+        assert now["evidence"][name] == old["evidence"][name]
+    if found.plan is not None and found.method != "optimal":
         assert found.verify().holds
 
 

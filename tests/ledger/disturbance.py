@@ -125,7 +125,7 @@ def stopped_and_linked(folder: Path, seconds: float, count: int, seed: int) -> d
         time.sleep(draw.uniform(0, 0.3))
     writers.end()
     receipts = writers.receipts()
-    verdict = cm.Ledger(f"sqlite:///{place}").verify([], receipts)
+    verdict = cm.Ledger(f"sqlite:///{place}").verify(receipts=receipts)
     return {
         "receipts": len(receipts),
         "twice": len(receipts) - len({receipt.seq for receipt in receipts}),
@@ -157,7 +157,7 @@ def removed(folder: Path, count: int, seed: int) -> dict[str, Any]:
         process.join()
     after = max(sum(t > moment and kind == "receipt" for t, kind, _ in told) for told in writers.listen())
     try:
-        found = bool(cm.Ledger(f"sqlite:///{place}").verify([], writers.receipts()))
+        found = bool(cm.Ledger(f"sqlite:///{place}").verify(receipts=writers.receipts()))
     except LedgerError:
         found = False
     return {"running": running, "receipts of one writer after it": after, "sound with all receipts": found}

@@ -232,7 +232,11 @@ def test_frozen_and_closed(account: Account) -> None:
         with pytest.raises(cm.BudgetRefused, match="is frozen"):
             refused()
     hold.settle(STEP)
-    account.thaw()
+    with pytest.raises(cm.InputError, match="reason=True"):
+        account.thaw(True)  # type: ignore[arg-type]
+    thawed = account.thaw("reconciled with all receipts")
+    assert next(account.newest()).content()["reason"] == "reconciled with all receipts"
+    assert thawed.kind == "thaw"
     account.spend(STEP)
     account.close()
     for refused in (lambda: account.spend(STEP), account.thaw, account.freeze, account.close):

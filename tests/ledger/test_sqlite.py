@@ -217,7 +217,7 @@ def test_a_medium_that_cannot_be_written_is_verified(tmp_path: Path, monkeypatch
         path.unlink()
     monkeypatch.setattr(store.SQLite, "_read_only", lambda _: True)
     sealed = cm.Ledger(url)
-    assert sealed.verify([], [receipt], recompute=True)
+    assert sealed.verify(receipts=[receipt], recompute=True)
     assert sealed.account("a").status().entries == 2
     assert [path.name for path in tmp_path.iterdir()] == ["budget.db"]
     with pytest.raises(LedgerError, match="readonly"):

@@ -134,7 +134,7 @@ def test_receipts_of_accounts_that_are_not_walked(url: str) -> None:
     for name in ("a", "b"):
         ledger.create(name, epsilon=1, delta="1e-6")
     receipt = ledger.account("b").spend(STEP)
-    assert ledger.verify(["a"], [receipt])
+    assert ledger.verify(["a"], receipts=[receipt])
     for wrong, reason in (
         (replace(receipt, hash="0" * 64), "another hash"),
         (replace(receipt, seq=2), "missing"),
@@ -142,7 +142,7 @@ def test_receipts_of_accounts_that_are_not_walked(url: str) -> None:
         (replace(receipt, seq=-1), "missing"),
         (replace(receipt, account="c"), "no such account"),
     ):
-        verdict = ledger.verify(["a"], [wrong])
+        verdict = ledger.verify(["a"], receipts=[wrong])
         assert not verdict
         assert reason in verdict.reason
 
@@ -619,7 +619,7 @@ def test_an_entry_below_zero(url: str, seq: int) -> None:
     receipt = ledger.spend(STEP, ["a", "b"])[0]
     assert ledger.verify()
     tampered(url, f"UPDATE entry SET seq = {seq} WHERE account = 'b' AND seq = 1")
-    verdict = cm.Ledger(url).verify([], [receipt])
+    verdict = cm.Ledger(url).verify(receipts=[receipt])
     assert (verdict.sound, verdict.account, verdict.seq) == (False, "b", seq)
     assert verdict.reason == "its number is below zero, and an account begins with entry 0"
 

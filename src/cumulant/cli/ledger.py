@@ -168,7 +168,7 @@ def grant(
       cumulant ledger grant budget.db patients team-a --share 1/4
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned, by).grant(team, share, key)
+        receipt = account_of(url, name, keys, unsigned, by).grant(team, share, key=key)
     print_receipt(receipt, as_json, f"Team {team!r} may use {share} of the budget.")
 
 
@@ -192,7 +192,7 @@ def freeze(
       cumulant ledger freeze budget.db patients --reason "restored from a backup"
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned, by).freeze(reason, key)
+        receipt = account_of(url, name, keys, unsigned, by).freeze(reason, key=key)
     print_receipt(receipt, as_json, f"Account {name!r} is frozen. Thaw it to spend again.")
 
 
@@ -217,7 +217,7 @@ def thaw(
       cumulant ledger thaw budget.db patients --reason "reconciled with all receipts"
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned, by).thaw(source_closed, reason, key)
+        receipt = account_of(url, name, keys, unsigned, by).thaw(reason, key=key, source_closed=source_closed)
     print_receipt(receipt, as_json, f"Account {name!r} is open again.")
 
 
@@ -241,7 +241,7 @@ def close(
       cumulant ledger close budget.db patients --reason "data deleted"
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned, by).close(reason, key)
+        receipt = account_of(url, name, keys, unsigned, by).close(reason, key=key)
     print_receipt(receipt, as_json, f"Account {name!r} is closed for good.")
 
 
@@ -345,7 +345,7 @@ def spend(
         print_receipt(entry.receipt(replayed=True), as_json, "It was charged before. Do not run it again.")
         return
     with print_refusals(as_json):
-        receipts = ledger.spend(expression, [name, *(also or [])], key, team, note)
+        receipts = ledger.spend(expression, [name, *(also or [])], key=key, team=team, note=note)
     for receipt in receipts:
         print_receipt(receipt, as_json, f"Charged to {receipt.account!r}. Run it once, then publish.")
 
@@ -374,7 +374,9 @@ def hold(
       cumulant ledger hold budget.db patients "Gaussian(sigma=2) * 14000" --key job-8841
     """
     with print_refusals(as_json):
-        receipts = open_ledger(url, keys, by, unsigned).hold(expression, [name, *(also or [])], key, team, note)
+        receipts = open_ledger(url, keys, by, unsigned).hold(
+            expression, [name, *(also or [])], key=key, team=team, note=note
+        )
     for receipt in receipts:
         print_receipt(receipt, as_json, f"Held in {receipt.account!r}. Settle what ran with --hold {receipt.seq}.")
 
@@ -404,7 +406,7 @@ def settle(
     if (expression is None) != everything:
         raise InputError("say what ran: an expression, or --all for all that was held")
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned, by).settle(hold, expression, key)
+        receipt = account_of(url, name, keys, unsigned, by).settle(hold, expression, key=key)
     print_receipt(receipt, as_json, "Settled. You may publish.")
 
 
@@ -431,7 +433,7 @@ def release(
       cumulant ledger release budget.db patients --hold 12 --unseen --by dpo
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned, by).release(hold, unseen, by, key)
+        receipt = account_of(url, name, keys, unsigned, by).release(hold, unseen=unseen, by=by, key=key)
     print_receipt(receipt, as_json, "Released. Nothing that ran under it may be published.")
 
 
@@ -561,7 +563,9 @@ def verify(
     if head is not None and account is not None:
         whole = _whole_hash(account, int(seq), digest)
         known.append(Receipt(account.name, int(seq), whole, "", ""))
-    verdict = ledger.verify([name] if name else [], known, recompute, strangers)
+    verdict = ledger.verify(
+        [name] if name else [], receipts=known, recompute=recompute, allow_unknown_signers=strangers
+    )
     if as_json:
         tables.echo_json(tables.verdict(verdict))
     else:

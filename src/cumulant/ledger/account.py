@@ -127,16 +127,16 @@ class Hold:
         self.receipt = next(receipt for receipt in receipts if receipt.account == account.name)
         self.seq = self.receipt.seq
 
-    def settle(self, run: Expression | str | None = None, key: str | None = None) -> Receipt:
+    def settle(self, run: Expression | str | None = None, *, key: str | None = None) -> Receipt:
         """Charge what ran, at most what is held, and free the rest; None settles all of it.
 
         Publish after this has returned.
         """
-        return self._account.settle(self.seq, run, key)
+        return self._account.settle(self.seq, run, key=key)
 
-    def release(self, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
+    def release(self, *, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
         """Free the whole hold; see `Account.release`."""
-        return self._account.release(self.seq, unseen, by, key)
+        return self._account.release(self.seq, unseen=unseen, by=by, key=key)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Hold, (self._account, self.receipts)
@@ -172,7 +172,7 @@ class Account:
     # ---- taking
 
     def spend(
-        self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
+        self, run: Expression | str, *, key: str | None = None, team: str | None = None, note: str | None = None
     ) -> Receipt:
         """Charge a run before it touches the data; BudgetRefused if it does not fit.
 
@@ -189,10 +189,10 @@ class Account:
         >>> account.spend(cm.Gaussian(sigma=7.75), key="report-7").replayed
         True
         """
-        return self._ledger.spend(run, [self.name], key, team, note)[0]
+        return self._ledger.spend(run, [self.name], key=key, team=team, note=note)[0]
 
     def spend_all(
-        self, runs: Iterable[Expression | str], keys: Iterable[str] | None = None, team: str | None = None
+        self, runs: Iterable[Expression | str], *, keys: Iterable[str] | None = None, team: str | None = None
     ) -> list[Receipt]:
         """Charge many runs in one transaction, all or none."""
         wanted = [expression(run) for run in listed("runs", runs)]
@@ -204,23 +204,23 @@ class Account:
         return spending.take_budget(self._writer, "spend", jobs, group, None) if jobs else []
 
     def hold(
-        self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
+        self, run: Expression | str, *, key: str | None = None, team: str | None = None, note: str | None = None
     ) -> Hold:
         """Set budget aside for a long job before it starts."""
-        return Hold(self, self._ledger.hold(run, [self.name], key, team, note))
+        return Hold(self, self._ledger.hold(run, [self.name], key=key, team=team, note=note))
 
     def held(self, hold: int) -> Hold:
         """Return a hold that was made earlier, by the number of its entry."""
         return Hold(self, [spending._find_hold(self._writer, self.name, hold).receipt()])
 
-    def settle(self, hold: int, run: Expression | str | None = None, key: str | None = None) -> Receipt:
+    def settle(self, hold: int, run: Expression | str | None = None, *, key: str | None = None) -> Receipt:
         """End a hold by charging what ran; None charges all of it.
 
         The charge is made in all of its accounts, at the prices it recorded.
         """
         return self._end("settle", hold, run, key, {})
 
-    def release(self, hold: int, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
+    def release(self, hold: int, *, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
         """End a hold without a charge.
 
         `unseen=True` says, on the record, that no output of any step, nor whether or how it failed, was seen by a
@@ -239,7 +239,7 @@ class Account:
 
     # ---- governing
 
-    def grant(self, team: str, share: Number, key: str | None = None) -> Receipt:
+    def grant(self, team: str, share: Number, *, key: str | None = None) -> Receipt:
         """Allow a team this share of the budget.
 
         The team's own sums, divided by the share, must pass the rule too.
@@ -253,11 +253,11 @@ class Account:
 
         return self._write("grant", key, {"team": name, "share": str(part)}, change)
 
-    def freeze(self, reason: str | None = None, key: str | None = None) -> Receipt:
+    def freeze(self, reason: str | None = None, *, key: str | None = None) -> Receipt:
         """Refuse everything but the end of holds, until the account is thawed."""
         return self._write("freeze", key, {}, spending.mark_status(FROZEN, _reason_field(reason)))
 
-    def thaw(self, source_closed: bool = False, reason: str | None = None, key: str | None = None) -> Receipt:
+    def thaw(self, reason: str | None = None, *, key: str | None = None, source_closed: bool = False) -> Receipt:
         """Allow runs again.
 
         The owner of an imported account has to say that the source it was copied from is closed.
@@ -277,7 +277,7 @@ class Account:
 
         return self._write("thaw", key, {}, change)
 
-    def close(self, reason: str | None = None, key: str | None = None) -> Receipt:
+    def close(self, reason: str | None = None, *, key: str | None = None) -> Receipt:
         """Refuse everything but the end of holds, for good."""
         return self._write("close", key, {}, spending.mark_status(CLOSED, _reason_field(reason)))
 
@@ -293,7 +293,7 @@ class Account:
 
     # ---- asking
 
-    def would_fit(self, run: Expression | str, team: str | None = None) -> int:
+    def would_fit(self, run: Expression | str, *, team: str | None = None) -> int:
         """Return how many times this run would still fit, if nobody else spends.
 
         Nothing is written.
@@ -393,10 +393,12 @@ class Account:
         return self._writer.position(self.name).last.receipt()
 
     def verify(
-        self, receipts: Iterable[Receipt] = (), recompute: bool = False, allow_unknown_signers: bool = False
+        self, receipts: Iterable[Receipt] = (), *, recompute: bool = False, allow_unknown_signers: bool = False
     ) -> Verdict:
         """Check every entry; see `Ledger.verify`."""
-        return self._ledger.verify([self.name], receipts, recompute, allow_unknown_signers)
+        return self._ledger.verify(
+            [self.name], receipts=receipts, recompute=recompute, allow_unknown_signers=allow_unknown_signers
+        )
 
     def note(self, seq: int) -> str | None:
         """Return the note of an entry; None if it has none or it was erased."""

@@ -47,7 +47,7 @@ class Ledger:
     Traceback (most recent call last):
     ...
     cumulant.errors.BudgetRefused: RandomizedResponse(p=0.62) does not fit into account 'patients-2026' of epsilon 1, ...
-    >>> [entry.kind for entry in account.history()], bool(ledger.verify([], [receipt]))
+    >>> [entry.kind for entry in account.history()], bool(ledger.verify(receipts=[receipt]))
     (['open', 'spend'], True)
     """
 
@@ -187,6 +187,7 @@ class Ledger:
         self,
         run: Expression | str,
         accounts: Iterable[str],
+        *,
         key: str | None = None,
         team: str | None = None,
         note: str | None = None,
@@ -201,6 +202,7 @@ class Ledger:
         self,
         run: Expression | str,
         accounts: Iterable[str],
+        *,
         key: str | None = None,
         team: str | None = None,
         note: str | None = None,
@@ -211,10 +213,18 @@ class Ledger:
         """
         return self._take("hold", run, accounts, key, team, note)
 
-    def holding(self, run: Expression | str, accounts: Iterable[str], key: str | None = None) -> Hold:
+    def holding(
+        self,
+        run: Expression | str,
+        accounts: Iterable[str],
+        *,
+        key: str | None = None,
+        team: str | None = None,
+        note: str | None = None,
+    ) -> Hold:
         """Set budget aside as `hold` does, as a context manager."""
         names = names_of("accounts", accounts)
-        receipts = self.hold(run, names, key)
+        receipts = self.hold(run, names, key=key, team=team, note=note)
         return Hold(self.account(names[0]), receipts)
 
     def _take(
@@ -239,6 +249,7 @@ class Ledger:
     def verify(
         self,
         accounts: Iterable[str] = (),
+        *,
         receipts: Iterable[Receipt] = (),
         recompute: bool = False,
         allow_unknown_signers: bool = False,

@@ -113,7 +113,7 @@ def _most_often(runs: Mapping[str, int]) -> list[list[Any]]:
 def verify(request: Mapping[str, Any]) -> dict[str, Any]:
     """Check the chain of every entry."""
     verdict = _book(request["ledger"]).verify(
-        request["accounts"], [Receipt.from_json(each) for each in request["receipts"]]
+        request["accounts"], receipts=[Receipt.from_json(each) for each in request["receipts"]]
     )
     return {"whole": bool(verdict), "said": str(verdict)[:_LONGEST_VERDICT]}
 

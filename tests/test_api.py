@@ -13,10 +13,17 @@ import pytest
 
 import cumulant as cm
 import cumulant.training
+from cumulant.accounting.choices import BOUND_NAMES, CONVERSION_NAMES, METHOD_NAMES, RISK_KINDS
+from cumulant.ledger.account import Account, Hold, Status
+from cumulant.ledger.chain import Verdict
+from cumulant.ledger.entry import Entry, Receipt
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.sampling.participation import Participation
 from cumulant.sampling.rated import Rated, Sized
 from cumulant.sampling.scheme import SCHEMES, Scheme
+from cumulant.training.card import Statement
+from cumulant.training.individual import Promise
+from cumulant.training.sampler import PaddedBatch
 
 pytestmark = pytest.mark.tree
 
@@ -28,6 +35,15 @@ AGAIN = "python -m tests.test_api"
 
 TABLES = {"BOUNDS", "__version__"}
 """Public names that are data."""
+
+WORDS = {"method": METHOD_NAMES, "conversion": CONVERSION_NAMES, "bound": BOUND_NAMES, "kind": RISK_KINDS}
+"""Words that a public parameter takes; signatures show only the name of their type."""
+
+RESULTS = {
+    "ledger": (Account, Entry, Hold, Receipt, Status, Verdict),
+    "training": (PaddedBatch, Promise, Statement),
+}
+"""Classes that public calls return and nobody makes: their methods and attributes are public, their names are not."""
 
 INTERNAL = (Scheme, Rated, Sized, Participation, cm.Mechanism)
 """Bases whose members are how schemes and mechanisms are defined, not how they are used."""
@@ -42,6 +58,9 @@ def public_names() -> Iterator[tuple[str, Any]]:
     """Yield every public name of the library and of the training loops, with its object."""
     yield from ((name, getattr(cm, name)) for name in cm.__all__)
     yield from ((f"training.{name}", getattr(cm.training, name)) for name in cumulant.training.__all__)
+    audit = vars(cumulant.training.audit).items()
+    own = ((name, value) for name, value in audit if getattr(value, "__module__", "") == "cumulant.training.audit")
+    yield from ((f"training.audit.{name}", value) for name, value in own if not name.startswith("_"))
 
 
 def signature(value: Any) -> str:
@@ -53,17 +72,20 @@ def signature(value: Any) -> str:
 
 
 def members(name: str, owner: type[Any], documented: set[type[Any]]) -> Iterator[str]:
-    """Yield the methods and attributes that a class adds to the public classes from which it derives."""
+    """Yield the methods and attributes that a class adds to the public classes from which it derives, or calls otherwise."""
     known = [base for base in owner.__mro__ if base in INTERNAL or (base in documented and base is not owner)]
     for member in dir(owner):
-        if member.startswith("_") or any(hasattr(base, member) for base in known):
+        called = signature(getattr(owner, member))
+        inherited = (base for base in known if hasattr(base, member))
+        if member.startswith("_") or any(
+            base in INTERNAL or signature(getattr(base, member)) == called for base in inherited
+        ):
             continue
         home = next(base for base in owner.__mro__ if member in vars(base))
         value = vars(home)[member]
         if not home.__module__.startswith("cumulant"):
             continue
         if isinstance(value, classmethod | staticmethod) or inspect.isfunction(value):
-            called = signature(getattr(owner, member))
             if not HOOK.search(called):
                 yield f"{name}.{member}{called}"
         elif inspect.isdatadescriptor(value):
@@ -72,8 +94,11 @@ def members(name: str, owner: type[Any], documented: set[type[Any]]) -> Iterator
 
 def signatures() -> list[str]:
     """Return one line for every public function, class, method and attribute."""
-    found = []
+    found = [f"{parameter}={word!r}" for parameter, words in WORDS.items() for word in words]
     documented = {value for _, value in public_names() if inspect.isclass(value)}
+    for place, classes in RESULTS.items():
+        for each in classes:
+            found += members(f"{place}.{each.__name__}", each, documented)
     for name, value in public_names():
         if name in TABLES or inspect.ismodule(value):
             found.append(name)

@@ -16,19 +16,15 @@ from typing import Any
 
 from cumulant.errors import InputError
 
-PRIVATE = 0o600
-"""The mode of a file that only its owner may read."""
-ORDINARY = 0o666
-"""The mode of other new files, before the umask of the process."""
+_MODE = 0o666
+"""The mode of a new file, before the umask of the process; convention of POSIX."""
 _DATABASE = b"SQLite format 3\0"
 _STREAMS = ("/dev/", "/proc/")
 """Places that name something else than a file: /dev/stdout, /dev/fd/3."""
 
 
 @contextmanager
-def open_output(
-    path: str | Path, inputs: Iterable[str | Path] = (), mode: int = ORDINARY, *, binary: bool = False
-) -> Iterator[Any]:
+def open_output(path: str | Path, inputs: Iterable[str | Path] = (), *, binary: bool = False) -> Iterator[Any]:
     """Open a new file that takes the place of `path` when the block ends without an exception.
 
     Until then, and after an exception, what was there stays as it was. `inputs` are files that are being read: writing onto
@@ -55,17 +51,16 @@ def open_output(
             yield file
         return
     part = target.with_name(f".{secrets.token_hex(8)}.part")
-    kept = mode if there is None else stat.S_IMODE(there.st_mode)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
-        descriptor = os.open(part, flags, mode)
+        descriptor = os.open(part, flags, _MODE)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}; name another place") from error
     try:
         with os.fdopen(descriptor, "wb") as raw:
             if there is not None:
                 with suppress(OSError):
-                    os.chmod(part, kept)
+                    os.chmod(part, stat.S_IMODE(there.st_mode))
             with _encoded(raw, binary) as file:
                 yield file
             raw.flush()
@@ -78,9 +73,9 @@ def open_output(
     sync_folder(target.parent)
 
 
-def write_output(path: str | Path, text: str, inputs: Iterable[str | Path] = (), mode: int = ORDINARY) -> None:
+def write_output(path: str | Path, text: str, inputs: Iterable[str | Path] = ()) -> None:
     """Write a text as a whole file; see `open_output`."""
-    with open_output(path, inputs, mode) as file:
+    with open_output(path, inputs) as file:
         file.write(text)
 
 

@@ -24,9 +24,6 @@ _ZERO = Decimal(0)
 _ONE = Decimal(1)
 """The number 1."""
 
-_TWO = Decimal(2)
-"""The number 2."""
-
 _INFINITY = Decimal("Infinity")
 """The upper end of what is not bounded above."""
 

@@ -13,7 +13,14 @@ import pytest
 
 import cumulant as cm
 import cumulant.training
-from cumulant.accounting.choices import BOUND_NAMES, CONVERSION_NAMES, METHOD_NAMES, RISK_KINDS
+from cumulant.accounting.choices import (
+    BOUND_NAMES,
+    CONVERSION_NAMES,
+    DIRECTIONS,
+    METHOD_NAMES,
+    PICTURE_KINDS,
+    RISK_KINDS,
+)
 from cumulant.ledger.account import Account, Hold, Status
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.entry import Entry, Receipt
@@ -36,7 +43,14 @@ AGAIN = "python -m tests.test_api"
 TABLES = {"BOUNDS", "__version__"}
 """Public names that are data."""
 
-WORDS = {"method": METHOD_NAMES, "conversion": CONVERSION_NAMES, "bound": BOUND_NAMES, "kind": RISK_KINDS}
+WORDS: dict[str, tuple[str, ...]] = {
+    "method": METHOD_NAMES,
+    "conversion": CONVERSION_NAMES,
+    "bound": BOUND_NAMES,
+    "calibrate kind": RISK_KINDS,
+    "direction": DIRECTIONS,
+    "plot kind": PICTURE_KINDS,
+}
 """Words that a public parameter takes; signatures show only the name of their type."""
 
 RESULTS = {

@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from cumulant.accounting.choices import BoundName, ConversionName, Method
+from cumulant.accounting.choices import BoundName, ConversionName, Method, RiskKind
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, check_names, two_sided_method
@@ -120,7 +120,7 @@ def calibrate(
     fpr: Number | None = None,
     mu: Number | None = None,
     slack: Number | None = None,
-    kind: str | None = None,
+    kind: RiskKind | None = None,
     success: Number | None = None,
     prior: Number | None = None,
     shares: Mapping[str, Number] | None = None,

@@ -3,12 +3,14 @@
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import cumulant as cm
+from cumulant.accounting.choices import Direction
 from tests.effort import drawn
 from tests.mechanisms.brute import Law, hockey_stick, product
 
@@ -27,7 +29,8 @@ def test_directions_of_sampled_responses(rate: float, rounds: int) -> None:
     """Each direction from above, within the accuracy of a grid; at every real epsilon."""
     run = cm.RandomizedResponse(p="3/4") @ cm.Poisson(rate=rate) * rounds
     p, q = responses(Fraction(3, 4), rate, rounds)
-    for direction, (first, second) in {"remove": (p, q), "add": (q, p)}.items():
+    ways: dict[Direction, tuple[Law, Law]] = {"remove": (p, q), "add": (q, p)}
+    for direction, (first, second) in ways.items():
         loss = run.privacy_loss(direction)
         found = np.asarray(loss.hockey_stick(EPSILONS))
         needed = np.array([hockey_stick(first, second, x) for x in EPSILONS])
@@ -68,7 +71,8 @@ def test_directions_of_enumerated_data_sets(rate: float, rounds: int) -> None:
     with_it, without = (adapted(data, rate, bits, rounds) for data in (np.hstack([others, record]), others))
     run = cm.RandomizedResponse(p="3/4") @ cm.Poisson(rate=rate) * rounds
     xs, found = [-0.4, 0.0, 0.3, 0.6], []
-    for direction, (p, q) in {"remove": (with_it, without), "add": (without, with_it)}.items():
+    ways: dict[Direction, Any] = {"remove": (with_it, without), "add": (without, with_it)}
+    for direction, (p, q) in ways.items():
         needed = np.array([np.maximum(p - math.exp(x) * q, 0).sum(axis=1) for x in xs])
         claimed = np.asarray(run.privacy_loss(direction).hockey_stick(xs))
         assert (needed <= claimed[:, None] * (1 + 1e-12) + 1e-14).all()
@@ -206,7 +210,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(cm.RelationError, match="either of them may come first"):
         cm.KaryResponse(values=3, p="1/2").privacy_loss("add")
     with pytest.raises(cm.InputError, match="choose one of both, remove, add"):
-        cm.PureDP(1).privacy_loss("up")
+        cm.PureDP(1).privacy_loss("up")  # type: ignore[arg-type]
 
 
 def test_one_direction_of_one_round_is_exact() -> None:
@@ -234,7 +238,7 @@ def test_the_largest_loss_of_a_record_added(rounds: int) -> None:
     assert gaussian.privacy_loss("remove").epsilon(0) == math.inf
     assert gaussian.privacy_loss("add").hockey_stick(rounds * 0.11) == 0
     response = cm.RandomizedResponse(p="3/4") @ cm.Poisson(rate="0.3") * rounds
-    needed = {"remove": math.log(0.7 + 0.9), "add": -math.log(0.7 + 0.1)}
+    needed: dict[Direction, float] = {"remove": math.log(0.7 + 0.9), "add": -math.log(0.7 + 0.1)}
     for direction, each in needed.items():
         assert response.privacy_loss(direction).epsilon(0) == pytest.approx(rounds * each, rel=1e-12)
     mixture = cm.GaussianMixture(sigma=1, shifts=[0, 1, 2], weights=["0.8", "0.1", "0.1"]) * rounds

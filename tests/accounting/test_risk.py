@@ -165,4 +165,4 @@ def test_calibrations() -> None:
     with pytest.raises(cm.InputError, match="at least prior"):
         cm.calibrate("PureDP(epsilon=?)", kind="attribute", success="0.005", prior="0.01")
     with pytest.raises(cm.InputError, match="kind"):
-        cm.calibrate("PureDP(epsilon=?)", kind="theft", success="0.5", prior="0.01")
+        cm.calibrate("PureDP(epsilon=?)", kind="theft", success="0.5", prior="0.01")  # type: ignore[arg-type]

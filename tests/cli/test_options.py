@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from cumulant.accounting.choices import RISK_KINDS
+from cumulant.accounting.choices import PICTURE_KINDS, RISK_KINDS
 from cumulant.accounting.risk import KINDS
 from cumulant.cli import options
-from cumulant.cli.plot import KINDS as PANELS
 from cumulant.plotting.charts import CHARTS
 
 
@@ -24,4 +23,4 @@ def test_values_are_offered() -> None:
 
 def test_names_that_are_written_out_are_those_of_the_tables() -> None:
     assert RISK_KINDS == KINDS
-    assert ("all", *CHARTS) == PANELS
+    assert ("all", *CHARTS) == PICTURE_KINDS

@@ -12,6 +12,7 @@ import pytest
 from scipy import special
 
 import cumulant as cm
+from cumulant.accounting.choices import PictureKind
 from cumulant.cli.app import answer
 
 RUN = "Laplace(scale=2) @ WithoutReplacement(rate=0.01) * 100"
@@ -106,7 +107,7 @@ def test_python_draws_the_same(tmp_path: Path) -> None:
     drawn = [line.get_label() for line in axes.get_lines() if not line.get_label().startswith("_")]
     assert drawn == ["theorem9", "best", "lower bound"]
     with pytest.raises(cm.InputError, match="kind='x' is unknown"):
-        cm.PureDP(1).plot(kind="x")
+        cm.PureDP(1).plot(kind="x")  # type: ignore[arg-type]
     with pytest.raises(cm.InputError, match="bounds='x' is unknown"):
         cm.PureDP(1).plot(bounds="x")
 
@@ -183,7 +184,7 @@ def test_names_stand_on_curves_and_do_not_meet() -> None:
 
 @pytest.mark.parametrize("kind", ["epsilon", "rounds", "rdp", "trade-off"])
 @pytest.mark.parametrize("run", ["PureDP(1)", "Gaussian(sigma=40) * 7", "PureDP(0.001) * 2", "GaussianDP(mu=30)"])
-def test_no_axis_has_a_single_tick(kind: str, run: str) -> None:
+def test_no_axis_has_a_single_tick(kind: PictureKind, run: str) -> None:
     figure = cm.parse(run).plot(delta=1e-6, kind=kind)
     figure.draw_without_rendering()
     for axes in figure.axes:

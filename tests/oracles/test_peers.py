@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import Direction
 from tests import effort
 
 STORED = json.loads((Path(__file__).parent / "peers.json").read_text())
@@ -30,7 +31,7 @@ TENTH = 10
 NAMES = [f"{test['project']}.{test['test']}" for test in STORED["tests"]]
 
 
-def answers(text: str, direction: str, asked: str, places: list[str]) -> list[float]:
+def answers(text: str, direction: Direction, asked: str, places: list[str]) -> list[float]:
     """Return the answers of one run at all places, asked together where they can be."""
     run = cm.parse(text)
     match asked:

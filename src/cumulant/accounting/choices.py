@@ -38,6 +38,15 @@ KnownBound = Literal[
 ]
 """An amplification bound of the library: the rows of BOUNDS in `bounds.table`."""
 
+RiskKind = Literal["attribute", "reidentification", "reconstruction", "singling-out"]
+"""An attack whose success a prior bounds: the rows of WORDS in `risk`."""
+
+Direction = Literal["both", "remove", "add"]
+"""Which data set is the first: either, the one with the record (which is removed), or the one without it."""
+
+PictureKind = Literal["all", "epsilon", "rounds", "rdp", "trade-off"]
+"""The panels of a picture: all of them, or one row of CHARTS in `plotting.charts`."""
+
 METHOD_NAMES: tuple[Method, ...] = get_args(Method)
 """Every method, for the shell, which offers them before it loads anything."""
 
@@ -47,8 +56,14 @@ CONVERSION_NAMES: tuple[ConversionName, ...] = get_args(ConversionName)
 BOUND_NAMES: tuple[KnownBound, ...] = get_args(KnownBound)
 """Every amplification bound of the library."""
 
-RISK_KINDS = ("attribute", "reidentification", "reconstruction", "singling-out")
-"""Every attack whose success `cumulant risk` bounds from a prior: the rows of WORDS in `risk`."""
+RISK_KINDS: tuple[RiskKind, ...] = get_args(RiskKind)
+"""Every attack whose success `cumulant risk` bounds from a prior."""
+
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+"""Every direction of a privacy loss."""
+
+PICTURE_KINDS: tuple[PictureKind, ...] = get_args(PictureKind)
+"""Every choice of panels."""
 
 DEFAULT_METHOD: Method = "best"
 """The method of every question, in Python and in the shell."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from cumulant.accounting import answer
 from cumulant.accounting.answer import below_zero
+from cumulant.accounting.choices import DIRECTIONS
 from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
 from cumulant.accounting.rounds import rounds_of
@@ -34,9 +35,6 @@ from cumulant.plot_registry import drawn
 from cumulant.relation import Relation
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-DIRECTIONS = ("both", "remove", "add")
-"""Either data set may be the first; or the first has the record, which is removed; or the second has it, and it is added."""
 
 _SHARES = (0.97, 0.9, 0.8, 0.6, 0.3)
 """Of x, where e is tried for a bound of P(loss > x)."""

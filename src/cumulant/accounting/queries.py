@@ -14,7 +14,7 @@ import numpy as np
 from cumulant import domains
 from cumulant.accounting import answer as answering
 from cumulant.accounting import loss_cumulants as loss
-from cumulant.accounting.choices import BoundName, ConversionName, Method
+from cumulant.accounting.choices import BoundName, ConversionName, Direction, Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.plan import planned
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, given
@@ -214,7 +214,7 @@ class Attacked(ABC):
         return gaussian_fit.gaussian_fit(self.record(), slack)
 
     @question()
-    def privacy_loss(self, direction: str = "both") -> PrivacyLoss:
+    def privacy_loss(self, direction: Direction = "both") -> PrivacyLoss:
         """Return the privacy loss of neighbours.
 
         Tails, quantiles and hockey-stick divergences of one direction or of both.

@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
+from cumulant.accounting.choices import PICTURE_KINDS
 from cumulant.cli.completion import complete
 from cumulant.cli.options import Json, Run
 from cumulant.errors import InputError
 from cumulant.progress import step_progress
-
-KINDS = ("all", "epsilon", "rounds", "rdp", "trade-off")
-"""Panels of a picture: all of them, or one name of plotting.charts.CHARTS."""
 
 # `cumulant figures`: both figures of the paper, drawn anew.
 
@@ -53,7 +51,7 @@ def plot(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write: a .png, .svg or .pdf file.")],
     delta: Annotated[str, typer.Option(help="The delta at which epsilon is drawn against rounds.")] = "1e-8",
     kind: Annotated[
-        str, typer.Option(help=f"What to draw: {', '.join(KINDS)}.", autocompletion=complete(KINDS))
+        str, typer.Option(help=f"What to draw: {', '.join(PICTURE_KINDS)}.", autocompletion=complete(PICTURE_KINDS))
     ] = "all",
     all_bounds: Annotated[
         bool, typer.Option("--all-bounds", help="Draw every bound of the divergences that applies.")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, o
 
 from cumulant import domains, plot_registry
 from cumulant.accounting.cache import curve_of
+from cumulant.accounting.choices import PictureKind
 from cumulant.accounting.numbers import brief, first_sentence
 from cumulant.accounting.queries import Answers
 from cumulant.accounting.run import Component, RunRecord
@@ -147,7 +148,7 @@ class Expression(Answers):
         self,
         delta: Number = "1e-8",
         *,
-        kind: str = "all",
+        kind: PictureKind = "all",
         out: Any = None,
         bounds: str = "best",
         title: str | None = None,

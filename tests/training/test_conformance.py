@@ -251,7 +251,7 @@ def test_poisson_samples_from_parts_in_turn() -> None:
         ({"steps": 5, "rate": "1/5"}, "one of them"),
         ({"cycle": 5, "sample": 2}, "give their rate"),
         ({"batch": 2, "sample": 2}, "one of them"),
-        ({"drop": True, "sample": 2}, "give their batch"),
+        ({"drop_last": True, "sample": 2}, "give their batch"),
         ({"batch": 20}, "at most population"),
         ({"batch": 3}, "whole passes"),
         ({"steps": 5}, "whole passes"),
@@ -280,14 +280,14 @@ def cut_permutations(
 
 @pytest.mark.parametrize("drop", [False, True])
 def test_shuffled_passes(drop: bool) -> None:
-    sampler = ShuffledSampler(95, 10, key=bytes(32), drop=drop)
+    sampler = ShuffledSampler(95, 10, key=bytes(32), drop_last=drop)
     ours = [batch for _ in range(40) for batch in sampler]
     other = [batch for one in cut_permutations(np.random.default_rng(3), drop=drop) for batch in one]
     for batches in (ours, other):
-        found = conformance(batches, 95, batch=10, drop=drop)
+        found = conformance(batches, 95, batch=10, drop_last=drop)
         assert list(found) == ["size", "coverage", "overlap", "order"]
         assert min(found.values()) > LEVEL
-    assert conformance(ours, 95, batch=5, drop=drop)["size"] == 0
+    assert conformance(ours, 95, batch=5, drop_last=drop)["size"] == 0
 
 
 def test_orders_that_are_used_again_are_refuted() -> None:

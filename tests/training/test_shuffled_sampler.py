@@ -27,7 +27,7 @@ def test_every_permutation_is_equally_likely_and_passes_are_independent() -> Non
 
 @pytest.mark.parametrize(("drop", "sizes"), [(False, [64] * 28 + [5]), (True, [64] * 28)])
 def test_batches_have_their_sizes_and_no_record_twice(drop: bool, sizes: list[int]) -> None:
-    sampler = ShuffledSampler(1797, 64, key=KEY, drop=drop)
+    sampler = ShuffledSampler(1797, 64, key=KEY, drop_last=drop)
     batches = list(sampler)
     assert [len(batch) for batch in batches] == sizes
     seen = list(itertools.chain(*batches))
@@ -38,7 +38,7 @@ def test_batches_have_their_sizes_and_no_record_twice(drop: bool, sizes: list[in
 def test_the_law_is_one_release_for_each_pass_that_was_started() -> None:
     sampler = ShuffledSampler(1797, 64)
     assert sampler.law == cm.ShuffledBatches(batch=64, records=1797)
-    assert ShuffledSampler(1797, 64, drop=True).law == cm.ShuffledBatches(batch=64, records=1797, drop_last=1)
+    assert ShuffledSampler(1797, 64, drop_last=True).law == cm.ShuffledBatches(batch=64, records=1797, drop_last=1)
     assert [sampler.releases(steps) for steps in (0, 1, 29, 30)] == [0, 1, 1, 2]
     noise = cm.Gaussian.from_clipping(norm=1, noise=4, relation="replace-one")
     assert sampler.accounted_run(noise, 58) == cm.NoisySGD(64, 1797, 4, 2, sampling="shuffled").run

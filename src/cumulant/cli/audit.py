@@ -179,7 +179,7 @@ def conformance(
 
     alpha = LEVEL.check("level", level)
     batches = list(_batches(file))
-    found = tested(batches, population, sample, rate=rate, cycle=cycle, steps=steps, batch=batch, drop=drop_last)
+    found = tested(batches, population, sample, rate=rate, cycle=cycle, steps=steps, batch=batch, drop_last=drop_last)
     refuting = [test for test, p in found.items() if len(found) * p <= alpha]
     if out is not None:
         if sample is None:

@@ -31,7 +31,7 @@ def conformance(
     cycle: int | None = None,
     steps: int | None = None,
     batch: int | None = None,
-    drop: bool = False,
+    drop_last: bool = False,
 ) -> dict[str, float]:
     """Return p-values of tests of whether batches follow a law.
 
@@ -39,7 +39,7 @@ def conformance(
 
     `sample` means uniform samples of this size, `rate` Poisson samples, with `cycle` from so many parts of the data in turn,
     `steps` balls in bins: passes of so many steps in which each record is once, drawn afresh in every pass, and `batch`
-    shuffled passes: a fresh permutation in every pass, cut into batches of this size; `drop` says that a short last one is
+    shuffled passes: a fresh permutation in every pass, cut into batches of this size; `drop_last` says that a short last one is
     left out.
 
     Wrap the data set so that the loader returns record numbers from 0 to population - 1, and give its batches in the order in
@@ -88,8 +88,8 @@ def conformance(
         raise InputError(
             "give sample=… (fixed size), rate=… (Poisson), steps=… (balls in bins) or batch=… (shuffled passes), one of them"
         )
-    if drop and batch is None:
-        raise InputError("drop=True is for shuffled passes; give their batch=… as well")
+    if drop_last and batch is None:
+        raise InputError("drop_last=True is for shuffled passes; give their batch=… as well")
     if cycle is not None and rate is None:
         raise InputError(f"cycle={shown(cycle)} is for Poisson samples from parts in turn; give their rate=… as well")
     size = None if sample is None else int(COUNT.check("sample", sample))
@@ -105,7 +105,7 @@ def conformance(
         length = int(COUNT.check("batch", batch))
         if length > records:
             raise InputError(f"batch={length} must be at most population={records}")
-        return _shuffled(drawn, records, length, drop)
+        return _shuffled(drawn, records, length, drop_last)
     if probability is not None:
         whole = 1 if cycle is None else int(COUNT.check("cycle", cycle))
         return _poisson(drawn, records, probability) if whole == 1 else _cycles(drawn, records, probability, whole)
@@ -175,13 +175,13 @@ def _allocation(drawn: list[Integers], records: int, steps: int) -> dict[str, fl
     }
 
 
-def _shuffled(drawn: list[Integers], records: int, length: int, drop: bool) -> dict[str, float]:
+def _shuffled(drawn: list[Integers], records: int, length: int, drop_last: bool) -> dict[str, float]:
     """Test passes over a fresh permutation that is cut into batches of this length.
 
     Batches after the last whole pass are left out.
     """
     full, rest = divmod(records, length)
-    sizes = [length] * full + ([rest] if rest and not drop else [])
+    sizes = [length] * full + ([rest] if rest and not drop_last else [])
     whole = len(drawn) // len(sizes)
     if whole < 2:
         raise InputError(f"{len(drawn)} batches have {whole} whole passes of {len(sizes)} batches; give at least 2")

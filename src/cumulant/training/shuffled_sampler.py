@@ -16,8 +16,8 @@ class ShuffledSampler(PassSampler):
     """Passes over all records in batches of a fixed size, in a fresh secret order: the law of `ShuffledBatches`.
 
     Every pass draws a uniform permutation and cuts it into batches of `batch` records. A last batch that is not full is kept,
-    or left out with `drop=True`. Add noise to sums and divide by the constant `batch`, also in a short last batch; let no step
-    see a record's number, and keep no state but what was released. A pass is one release, and a started pass counts as a
+    or left out with `drop_last=True`. Add noise to sums and divide by the constant `batch`, also in a short last batch; let no
+    step see a record's number, and keep no state but what was released. A pass is one release, and a started pass counts as a
     whole one. One permutation for all passes is another scheme, so `redraw=False` is refused.
 
     >>> sampler = ShuffledSampler(population=1000, batch=64, key=bytes(32))
@@ -36,7 +36,7 @@ class ShuffledSampler(PassSampler):
         batch: int,
         key: bytes | None = None,
         *,
-        drop: bool = False,
+        drop_last: bool = False,
         rank: int = 0,
         world: int = 1,
         redraw: bool = True,
@@ -46,11 +46,11 @@ class ShuffledSampler(PassSampler):
         records, self._size, self._drop = (
             checked_whole("population", population),
             checked_whole("batch", batch),
-            bool(drop),
+            bool(drop_last),
         )
         if self._size > records:
             raise InputError(f"batch={batch} must be at most population={population}")
-        super().__init__(records, records // self._size if drop else -(-records // self._size), key, rank, world)
+        super().__init__(records, records // self._size if drop_last else -(-records // self._size), key, rank, world)
 
     @property
     def law(self) -> ShuffledBatches:
@@ -67,7 +67,7 @@ class ShuffledSampler(PassSampler):
         return {"batch": self._size, "drop": self._drop}
 
     def __repr__(self) -> str:
-        return f"ShuffledSampler(population={self._population}, batch={self._size}, drop={self._drop})"
+        return f"ShuffledSampler(population={self._population}, batch={self._size}, drop_last={self._drop})"
 
     def _allocate(self, number: int) -> list[list[int]]:
         """Order the records by random words; words that are equal are drawn anew, so that every order is as likely."""

@@ -183,11 +183,25 @@ def test_mixed_relations_change_nothing() -> None:
         '{"cumulant": true, "terms": []}',
         '{"cumulant": 1, "terms": [[1, 1]]}',
         '{"cumulant": 1, "terms": [["PureDP(1)", true]]}',
+        '{"format": 3, "terms": []}',
+        '{"format": 0, "terms": []}',
+        '{"format": "2", "terms": []}',
     ],
 )
 def test_broken_state_is_refused(text: str) -> None:
     with pytest.raises(cm.InputError):
         cm.Accountant.from_json(text)
+
+
+def test_both_formats_are_read() -> None:
+    accountant = cm.Accountant(limit=(2, "1e-5"))
+    accountant.compose(STEP, 3)
+    state = json.loads(accountant.to_json())
+    assert state["format"] == 2
+    assert state["cumulant"] == cm.__version__
+    assert cm.Accountant.from_json(json.dumps(state)) == accountant
+    del state["format"]
+    assert cm.Accountant.from_json(json.dumps({**state, "cumulant": 1})) == accountant
 
 
 def test_a_python_function_has_no_text() -> None:

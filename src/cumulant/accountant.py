@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,6 +24,10 @@ from cumulant.sampling.scheme import Scheme
 if TYPE_CHECKING:
     from cumulant.filters.amounts import Amounts
     from cumulant.filters.filter import Tariff
+
+
+FORMAT = 2
+"""The version of the JSON that is written. Format 1 said its number as "cumulant" and had no release."""
 
 
 class Accountant(Expression):
@@ -175,17 +180,19 @@ class Accountant(Expression):
 
     def to_json(self) -> str:
         """Return the history as JSON text: the notation of each mechanism and its count."""
-        state: dict[str, Any] = {"cumulant": 1, "terms": [[m.notation(), times] for m, times in self.terms.items()]}
+        terms = [[mechanism.notation(), times] for mechanism, times in self.terms.items()]
+        state: dict[str, Any] = {"format": FORMAT, "cumulant": version("cumulant"), "terms": terms}
         if self._limit is not None:
             state["limit"] = [str(number) for number in self._limit]
         return json.dumps(state)
 
     @classmethod
     def from_json(cls, text: str) -> Accountant:
-        """Read the accountant that `to_json` wrote."""
+        """Read the accountant that `to_json` wrote, in this release or an earlier one."""
         try:
             state = json.loads(text)
-            version, listed, limit = state["cumulant"], state["terms"], state.get("limit")
+            found, newest = (state["format"], FORMAT) if "format" in state else (state["cumulant"], 1)
+            listed, limit = state["terms"], state.get("limit")
             if not isinstance(listed, list):
                 raise TypeError("its terms are not a list")
             terms = [(name, times) for name, times in listed if isinstance(name, str)]
@@ -193,8 +200,8 @@ class Accountant(Expression):
                 raise TypeError("a term is not described by a text")
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(f"this is not the state of an accountant ({error}); give the text of to_json()") from error
-        if type(version) is not int or version != 1:
-            raise InputError(f"accountant state of version {shown(version)} is not known; this library reads version 1")
+        if type(found) is not int or not 1 <= found <= newest:
+            raise InputError(f"format {shown(found)} of an accountant is not known; this library reads 1 to {FORMAT}")
         accountant = cls(limit)
         for name, times in terms:
             accountant.compose(parse(name), times)

@@ -111,6 +111,12 @@ def test_a_server_that_is_away_is_said() -> None:
     assert found.value.__cause__ is None
 
 
+@pytest.mark.parametrize("url", ["host=db.org dbname=x", "dbname = budget.db", "user=me host=/run"])
+def test_keywords_are_not_taken_for_a_file(url: str) -> None:
+    with pytest.raises(cm.InputError, match="is an address by keywords, which is not read; give postgresql://"):
+        cm.Ledger(url)
+
+
 @pytest.mark.parametrize("start", ["", "sqlite:///"])
 def test_a_file_may_have_such_a_name(start: str, tmp_path: Path) -> None:
     url = f"{start}{tmp_path / 'my_password=1.db'}"

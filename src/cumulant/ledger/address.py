@@ -15,6 +15,9 @@ _KEYWORD_PASSWORD = re.compile(
 )
 """An address by keywords, as libpq reads it; its text would be taken for the name of a file, and printed."""
 
+_KEYWORDS = re.compile(r"^\s*(host|hostaddr|port|dbname|user|service|sslmode)\s*=", re.IGNORECASE)
+"""The beginning of an address by keywords; such a file would be made in silence, and its entries be missed in the database."""
+
 
 def open_store(url: Any, group: bool = False) -> Store:
     """Return the store at an address: the name of a file such as budget.db, sqlite:///FILE or postgresql://….
@@ -25,6 +28,10 @@ def open_store(url: Any, group: bool = False) -> Store:
         raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
     if _KEYWORD_PASSWORD.search(url):
         raise InputError("this address has a password in a form that is not read; give postgresql://user@host/database")
+    if _KEYWORDS.search(url):
+        raise InputError(
+            f"url={shown(url)} is an address by keywords, which is not read; give postgresql://user@host/database"
+        )
     if is_file_name(url):
         url = f"sqlite:///{url}"
     if url.startswith("sqlite:///"):

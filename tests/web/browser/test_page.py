@@ -84,11 +84,13 @@ DONE = "return document.getElementById('charts').dataset.done"
 """True once every picture of the answer is drawn."""
 
 
-def until(browser: Any, script: str) -> None:
+def until(browser: Any, script: str, *given: str) -> Any:
+    """Return what a script answers, once that is true: read in one step, because the page may draw its parts anew."""
     deadline = time.monotonic() + PATIENCE
-    while not browser.execute_script(script):
+    while not (found := browser.execute_script(script, *given)):
         assert time.monotonic() < deadline, (script, browser.find_element(By.TAG_NAME, "main").text)
         time.sleep(0.05)
+    return found
 
 
 def typed(browser: Any, name: str, text: str) -> None:
@@ -120,8 +122,9 @@ def value(browser: Any, name: str) -> str:
 
 
 def numbers(browser: Any) -> list[str]:
-    until(browser, "return document.querySelector('#answer .number, .field .error, #problem:not([hidden])')")
-    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, "#answer .number")]
+    shown = "#answer .number, .field .error, #problem:not([hidden])"
+    texts = "Array.from(document.querySelectorAll('#answer .number'), each => each.innerText.trim())"
+    return list(until(browser, f"return document.querySelector('{shown}') && {{texts: {texts}}}")["texts"])
 
 
 def asked(browser: Any) -> list[str]:
@@ -253,14 +256,25 @@ def test_a_run_that_is_typed(page: Any) -> None:
 
 
 def test_errors_stand_beside_their_fields(page: Any) -> None:
+    look = """
+        const field = document.getElementById(arguments[0]), below = document.getElementById(`${arguments[0]}-error`);
+        if (!below) return null;
+        const box = field.getBoundingClientRect();
+        return {
+            invalid: field.getAttribute("aria-invalid"),
+            distance: below.getBoundingClientRect().y - box.y,
+            height: box.height,
+            count: document.querySelectorAll(".error:not([hidden])").length,
+            text: below.innerText,
+        };
+    """
+
     def error(name: str) -> str:
-        until(page, f"return document.getElementById('{name}-error')")
-        field = page.find_element(By.ID, name)
-        assert field.get_attribute("aria-invalid") == "true"
-        below = page.find_element(By.ID, f"{name}-error")
-        assert 0 <= below.rect["y"] - field.rect["y"] <= field.rect["height"] + 60
-        assert len(page.find_elements(By.CSS_SELECTOR, ".error:not([hidden])")) == 1
-        return str(below.text)
+        found = until(page, look, name)
+        assert found["invalid"] == "true"
+        assert 0 <= found["distance"] <= found["height"] + 60
+        assert found["count"] == 1
+        return str(found["text"])
 
     changed(page, "start-train", "")
     changed(page, "train-batch", "600000")

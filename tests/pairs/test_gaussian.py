@@ -116,7 +116,9 @@ def test_thousand_orders_at_once_equal_one_at_a_time() -> None:
     pair = GaussianPair(Fraction(1, 5))
     together = pair.moments(np.arange(1, 1001))
     assert together.shape == (1000,)
-    assert np.array_equal(together[[0, 41, 999]], np.concatenate([pair.moments([order]) for order in (1, 42, 1000)]))
+    alone = np.concatenate([pair.moments([order]) for order in (1, 42, 1000)])
+    # numpy takes the logarithm of several numbers at once where the processor can, so the last bits may differ
+    np.testing.assert_allclose(together[[0, 41, 999]], alone, rtol=1e-14)
 
 
 @pytest.mark.parametrize("shift", SHIFTS)

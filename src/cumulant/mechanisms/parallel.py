@@ -186,16 +186,25 @@ class Parallel(Mechanism):
         return Highest(tuple(part.curve("best") for part in self.cases()))
 
     @property
+    def _only_part(self) -> Expression | None:
+        """Return the run that every part is, if a changed record stays in its part; else None.
+
+        A change is one of one part, and the other parts are alike on both data sets: what is known of a part is known of all.
+        """
+        return self.parts[0] if not self.moved and len(set(self.parts)) == 1 else None
+
+    @property
     def _one_indirect(self) -> bool:
         """Return True if all parts are one run that only other runs bound, and a changed record stays in its part."""
-        return not self.moved and len(set(self.parts)) == 1 and has_dominating_runs(self.parts[0].record())
+        return (only := self._only_part) is not None and has_dominating_runs(only.record())
 
     def part(self, times: int) -> Component:
+        if isinstance(only := self._only_part, Mechanism):
+            return replace(only.part(times), source=self, key=self)
         found = super().part(times)
-        if not self._one_indirect:
+        if only is None or not self._one_indirect:
             return found
-        # a change is one of one part, and the other parts are alike on both data sets: its runs are those of that part
-        one = self.parts[0].record()
+        one = only.record()
         return replace(found, dominating=partial(dominating_runs, one), dominated=partial(dominated_runs, one))
 
     def pair(self) -> Pair | None:
@@ -249,13 +258,8 @@ class Parallel(Mechanism):
 
         If all parts are of one kind, it is the pair of that part.
         """
-        if (
-            not self.moved
-            and len(set(self.parts)) == 1
-            and isinstance(self.parts[0], Mechanism)
-            and not self.parts[0].amplified
-        ):
-            return self.parts[0].pair()
+        if isinstance(only := self._only_part, Mechanism) and not only.amplified:
+            return only.pair()
         cases = self.cases()
         if not self.moved:
             return _largest(cases)

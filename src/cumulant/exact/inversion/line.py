@@ -424,16 +424,29 @@ class Line:
 
     def _folded_sum(self, number: int, rest: Any, test: TestFunction) -> Any:
         """Return the sum over the chosen m as a ball, at l = o + `number` a and r = `rest`."""
+        columns = self._cell_columns(number, test)
+        total = sum((factor * each for factor, each in zip(test.lattice_factors(rest), columns, strict=True)), start=0)
+        return self._lowered(number) / self.folds * total
+
+    def _cell_columns(self, number: int, test: TestFunction) -> list[Any]:
+        """Return the sum over m of each column of the test function, which is the same in a whole cell of the lattice.
+
+        The last two cells are kept: a search ends within one, or at the border of two.
+        """
         from flint import acb, arb
 
-        factors = test.lattice_factors(rest)
+        asked = test.name, number, BALLS.precision()
+        kept = self._cache.get("cells", ())  # replaced whole, so that threads see a cell with its own sums
+        for cell, totals in kept:
+            if cell == asked:
+                return totals  # type: ignore[no-any-return]
         # e^{-z na} without the real part: its phase is a root of unity, so that large n lose no bits
-        turn, total = -2 * arb.pi() / self.folds, arb(0)
+        turn, totals = -2 * arb.pi() / self.folds, [arb(0) for _ in test.columns]
         for m, sums in zip(self.indices or range(len(self.values)), self._weights(test), strict=True):
-            phase = acb(0, turn * (m * number % self.folds)).exp()
-            inner = sum((factor * each for factor, each in zip(factors, sums, strict=True)), start=acb(0))
-            total += (1 if m == 0 else 2) * (inner * phase).real
-        return self._lowered(number) / self.folds * total
+            phase = acb(0, turn * (m * number % self.folds)).exp() * (1 if m == 0 else 2)
+            totals = [total + (each * phase).real for total, each in zip(totals, sums, strict=True)]
+        self._cache["cells"] = ((asked, totals), *kept[:1])
+        return totals
 
     def _lowered(self, number: int) -> Any:
         """Return e^{-lam n a}."""

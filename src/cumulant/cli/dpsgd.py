@@ -399,14 +399,17 @@ def _secret_order(sgd: NoisySGD, found: Guarantee) -> str:
 
 
 def _noise_words(sgd: NoisySGD) -> str:
-    """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing."""
+    """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing.
+
+    The norm is rounded down: a larger divisor would ask JAX Privacy for less noise than is accounted.
+    """
     if sgd.noise_bands is None:
         return ""
-    from cumulant.accounting.numbers import rounded_up
+    from cumulant.accounting.numbers import rounded_down
     from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 
-    matrix = MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=1)
-    return f"over the clipping norm; JAX Privacy states it over the column norm: divide by {rounded_up(matrix.column_norm)}"
+    norm = rounded_down(MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=1).column_norm)
+    return f"over the clipping norm; JAX Privacy states it over the column norm: divide by {norm}"
 
 
 def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None, careful: list[str]) -> Card:

@@ -146,7 +146,10 @@ def dpsgd(
     With --claim every way to form batches gets a verdict. Exit codes are then 0 all hold, 1 all are false, 4 open.
     Rows that differ are open: the verdict depends on how batches were formed.
 
-    Every row protects one record. If one person has several, ask: cumulant explain User.
+    Every row protects one record. If one person has several, ask: cumulant explain User. For a budget of every record, ask:
+    cumulant explain "individual filter".
+
+    cumulant conformance tests a loader, and cumulant audit a whole loop. cumulant mu compares runs by one number.
 
     \b
     Examples:

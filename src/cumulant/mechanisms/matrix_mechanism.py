@@ -31,7 +31,7 @@ _ENTRY = Domain(None, None)
 _STEPS = replace(COUNT, high=Fraction(MOST_STEPS), hint="a run has at most 10 million steps")
 _DECAY = Domain(Fraction(-1), Fraction(1), hint="the powers of a decay must fall")
 
-TWO_RECORDS = "for add/remove or zero-out only: two records would move"
+TWO_RECORDS = "for add-remove or replace-special neighbours only: two records would move"
 
 ASSUMED = (
     "the noise is drawn once, afresh and for this run alone; the matrix is lower triangular and fixed in advance; gradients "

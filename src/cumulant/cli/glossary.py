@@ -59,6 +59,7 @@ GLOSSARY = {
     "group": "Several records that change together. Group and User say what holds for them.",
     "guarantee": "An (epsilon, delta) with its lower end, rigour, route and assumptions.",
     "histogram": "Noisy counts of disjoint cells: one release. A replaced person changes two of them: squared_sensitivity=2.",
+    "hockey-stick divergence": "Delta at one epsilon, for two output laws in one order. A profile is the largest of them.",
     "hold": "Budget that a ledger sets aside for a job before it starts. It is settled or released later.",
     "holds": "Verdict on a claim: no larger epsilon is needed, and that is proved or bounded.",
     "individual filter": "A budget for every record, charged for what it may move. One epsilon holds for everybody. "
@@ -128,5 +129,6 @@ GLOSSARY = {
     "user": "A person with several records, who joins or leaves as a whole.",
     "verdict": "The answer to a claim: it holds, is false, or is open.",
     "witness": "Neighbouring data sets that prove a lower end.",
+    "zCDP": "Zero-concentrated differential privacy: Rényi divergences of at most rho times the order. See ZeroConcentrated.",
 }
 """One sentence or two for each word; a test compares them with the page."""

@@ -249,7 +249,8 @@ REFUSED = {
     "after '*' comes a number of repetitions, such as 600000",
     "3": "unexpected end at position 1; after a number of repetitions '*' is expected",
     "2 * 3 * PureDP(1)": "unexpected '3' at position 4; a mechanism is expected, such as Gaussian(sigma=5)",
-    "cm.PureDP(1)": "unexpected '.' at position 2; names have no parts, write Gaussian(sigma=5)",
+    "cm.PureDP(1)": "unexpected '.' at position 2; names have no parts, write Gaussian(sigma=5), or what Python prints "
+    "for Gaussian.from_tree(...)",
     "PureDP(1) - PureDP(1)": "unexpected '-' at position 10; after a mechanism come '@', '*', '+', '|' or the end",
     "PureDP(1); 2": "unexpected ';' at position 9; what ran is joined by +, like Gaussian(sigma=5) + Laplace(scale=2)",
     "PureDP(\u0661)": "unexpected '\u0661' at position 7",

@@ -60,7 +60,7 @@ class RelationError(InputError):
     >>> clipped @ cm.WithoutReplacement(rate=0.1)
     Traceback (most recent call last):
     ...
-    cumulant.errors.RelationError: WithoutReplacement makes replace-one statements but Gaussian(sigma=1, relation="add-remove") is stated for add-remove; state every sensitivity under one relation, that of a clipped sum by Gaussian.from_clipping(norm, noise, relation="replace-one")
+    cumulant.errors.RelationError: WithoutReplacement makes replace-one statements but Gaussian(sigma=1, relation="add-remove") is stated for add-remove; state every sensitivity under one relation, that of a clipped sum by Gaussian(noise_multiplier=…, relation="replace-one")
     """  # noqa: E501
 
 

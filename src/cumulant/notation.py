@@ -101,7 +101,7 @@ def _hint(character: str) -> str:
         case '"' | "'":
             return "; the quoted text does not end on its line, or holds a backslash"
         case ".":
-            return "; names have no parts, write Gaussian(sigma=5)"
+            return "; names have no parts, write Gaussian(sigma=5), or what Python prints for Gaussian.from_tree(...)"
     return f"; {MEANT[character]}" if character in MEANT else ""
 
 

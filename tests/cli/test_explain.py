@@ -56,7 +56,15 @@ def test_a_function_of_python_names_its_help(capsys: pytest.CaptureFixture[str])
         assert f"help(cumulant.{name}) explains it" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "near"), [("gausian", "did you mean Gaussian, "), ("theorem_8", "theorem9")])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("gausian", "did you mean Gaussian, "),
+        ("theorem_8", "theorem9"),
+        ("DP-FTRL", "did you mean correlated noise?"),
+        ("bandmf", "did you mean correlated noise, "),
+    ],
+)
 def test_an_unknown_name_gets_the_nearest(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(["explain", name]) == 2
     out, err = capsys.readouterr()

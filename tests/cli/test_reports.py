@@ -31,6 +31,7 @@ def test_mu_in_words(shell: Shell) -> None:
     assert (code, err) == (0, "")
     assert out.startswith("μ = 0.5618 at slack 1e-6 ✔ bounded; at least 0.5617 Means no attack does better than ")
     assert ("mu = 0.5618 at slack 1e-6 (at least 0.5617): no attack does better than telling N(0.5618, 1)") in out
+    assert "but for 1e-6 Fit " in out
     assert "but for 1e-6; fit 0.028" in out
     assert "What ran: Laplace(scale=2) runs once." in out
 
@@ -51,9 +52,11 @@ def test_mu_that_is_infinite(shell: Shell) -> None:
 def test_risk_in_words(shell: Shell) -> None:
     code, out, err = shell("risk", "PureDP(1)", "--kind", "attribute", "--prior", "0.01")
     assert (code, err) == (0, "")
-    assert out.startswith("success ≤ 2.72 % attribute, from 1 % by chance ")
+    assert out.startswith("success ≤ 2.72 % attribute, from 1 % without the release ")
     assert "with probability 1 %. With it, the attacker guesses it with at most 2.72 %, on average over" in out
     assert "The 1 % must include all side knowledge" in out
+    _, out, _ = shell("risk", "PureDP(1)", "--kind", "membership", "--fpr", "0.01")
+    assert out.startswith("success ≤ 2.72 % membership, from 1 % by chance ")
 
 
 def test_risk_for_machines(shell: Shell) -> None:

@@ -146,7 +146,10 @@ def dpsgd(
     With --claim every way to form batches gets a verdict. Exit codes are then 0 all hold, 1 all are false, 4 open.
     Rows that differ are open: the verdict depends on how batches were formed.
 
-    Every row protects one record. If one person has several, ask: cumulant explain User.
+    Every row protects one record. If one person has several, ask: cumulant explain User. For a budget of every record, ask:
+    cumulant explain "individual filter".
+
+    cumulant conformance tests a loader, and cumulant audit a whole loop. cumulant mu compares runs by one number.
 
     \b
     Examples:
@@ -399,14 +402,17 @@ def _secret_order(sgd: NoisySGD, found: Guarantee) -> str:
 
 
 def _noise_words(sgd: NoisySGD) -> str:
-    """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing."""
+    """Return which norm a noise multiplier is over, where the noise is correlated and others state another; else nothing.
+
+    The norm is rounded down: a larger divisor would ask JAX Privacy for less noise than is accounted.
+    """
     if sgd.noise_bands is None:
         return ""
-    from cumulant.accounting.numbers import rounded_up
+    from cumulant.accounting.numbers import rounded_down
     from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 
-    matrix = MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=1)
-    return f"over the clipping norm; JAX Privacy states it over the column norm: divide by {rounded_up(matrix.column_norm)}"
+    norm = rounded_down(MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=1).column_norm)
+    return f"over the clipping norm; JAX Privacy states it over the column norm: divide by {norm}"
 
 
 def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None, careful: list[str]) -> Card:

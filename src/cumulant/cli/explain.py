@@ -65,6 +65,9 @@ ATTACKS = {
 _NEAREST = 3
 """Names that are suggested for an unknown one."""
 
+_SHORTEST = 3
+"""Letters of a name that is looked for in the texts of the glossary; convention: shorter ones are in most texts."""
+
 
 class Entry(NamedTuple):
     """One explanation: what kind of thing it is about, and rows of a label and a text."""
@@ -216,7 +219,12 @@ def _unknown(name: str, entries: list[Entry]) -> str:
         return f"{name} is not a word of the shell; in Python, help(cumulant.{name}) explains it"
     names = {_key(each.name): each.name for each in reversed(entries)}  # the first of two equal names is shown
     close = [names[each] for each in get_close_matches(_key(name[:60]), names, n=_NEAREST, cutoff=0.5)]
-    meant = f"did you mean {', '.join(close)}?" if close else "`cumulant explain` lists all names"
+    named = rf"(?<![\w-]){re.escape(name[:60])}(?![\w-])"  # such as DP-FTRL, which the text about correlated noise has
+    about = [
+        word for word, text in GLOSSARY.items() if len(name) >= _SHORTEST and re.search(named, text, re.IGNORECASE)
+    ]
+    found = list(dict.fromkeys([*about, *close]))[:_NEAREST]
+    meant = f"did you mean {', '.join(found)}?" if found else "`cumulant explain` lists all names"
     return f"there is nothing called {name[:60]!r}; {meant}"
 
 

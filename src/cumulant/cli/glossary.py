@@ -59,9 +59,11 @@ GLOSSARY = {
     "group": "Several records that change together. Group and User say what holds for them.",
     "guarantee": "An (epsilon, delta) with its lower end, rigour, route and assumptions.",
     "histogram": "Noisy counts of disjoint cells: one release. A replaced person changes two of them: squared_sensitivity=2.",
+    "hockey-stick divergence": "Delta at one epsilon, for two output laws in one order. A profile is the largest of them.",
     "hold": "Budget that a ledger sets aside for a job before it starts. It is settled or released later.",
     "holds": "Verdict on a claim: no larger epsilon is needed, and that is proved or bounded.",
-    "individual filter": "A budget for every record, charged for what it may move. One epsilon holds for everybody.",
+    "individual filter": "A budget for every record, charged for what it may move. One epsilon holds for everybody. "
+    "In Python: cumulant.training.IndividualBudget.",
     "interval": "The lower end and the epsilon of a guarantee. The true epsilon lies between them.",
     "inversion line": "The vertical line of complex orders along which an exact delta is computed.",
     "KL": "The Rényi divergence of order 1, the mean of the privacy loss.",
@@ -103,7 +105,7 @@ GLOSSARY = {
     "release": "What leaves the data: a number, a table, a model. In a ledger, to release a hold is to free it.",
     "Rényi divergence": "A family of distances between two laws, one for each order.",
     "replace-one": "Neighbours of equal, public size, of which one record differs. Clipping to C has sensitivity 2C.",
-    "replace-special": "Neighbours of which one record is replaced by an empty one, so that the size is public.",
+    "replace-special": "Neighbours of which one record is replaced by an empty one (zeroed out), so that the size is public.",
     "rigour": "How far an answer can be trusted: proved, bounded or estimated.",
     "round": "One execution of one mechanism.",
     "route": "The argument that produced an answer.",
@@ -115,7 +117,8 @@ GLOSSARY = {
     "settle": "Charge what ran of a hold, and free the rest.",
     "shuffle model": "Each person randomizes their own record, and a shuffler hides who sent what. See Shuffle.",
     "shuffled batches": "An epoch that cuts one permutation of the data into batches. It is not Poisson sampling.",
-    "slack": "The part of delta that a promise uses up by itself. The slack of mu is the part of members that mu leaves out.",
+    "slack": "The part of delta that a promise uses up by itself. The slack of mu is the part of members that mu leaves out. "
+    "That of a check is what a claim grants beyond what is proved.",
     "statement": "Sentences about a run for a paper, a model card or a registry.",
     "step": "One update of a training run: a batch, its clipped sum and its noise. It is a round.",
     "surrogate": "A run that is at least as bad as the one that was executed. It has an upper end and no lower end.",
@@ -126,5 +129,6 @@ GLOSSARY = {
     "user": "A person with several records, who joins or leaves as a whole.",
     "verdict": "The answer to a claim: it holds, is false, or is open.",
     "witness": "Neighbouring data sets that prove a lower end.",
+    "zCDP": "Zero-concentrated differential privacy: Rényi divergences of at most rho times the order. See ZeroConcentrated.",
 }
 """One sentence or two for each word; a test compares them with the page."""

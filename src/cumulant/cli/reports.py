@@ -74,7 +74,8 @@ def _mu_card(found: GaussianFit, run: RunRecord) -> Card:
     else:
         card.verdict = found.rigour + (f"; at least {rounded_down(found.lower)}" if found.lower else "")
         card.tone = "open" if found.rigour == "estimated" else "good"
-        card.add("Means", f"no attack does better than telling N({rounded_up(found.mu)}, 1) from N(0, 1)")
+        attack = f"no attack does better than telling N({rounded_up(found.mu)}, 1) from N(0, 1)"
+        card.add("Means", f"{attack}, but for {rounded_up(found.slack)}")
         card.add("Fit", _fit_sentence(found))
     answer.describe_run(card, run)
     return card
@@ -175,7 +176,8 @@ def risk(
         typer.echo(json.dumps({**fields, "run": str(run)}))
     else:
         record = run.record()
-        card = Card(f"success ≤ {percent(success)}   {named}, from {share_text(before)} by chance")
+        guessed = "by chance" if named == MEMBERSHIP else "without the release"
+        card = Card(f"success ≤ {percent(success)}   {named}, from {share_text(before)} {guessed}")
         card.add("Means", said[0])
         card.add("Careful", " ".join(said[1:]))
         answer.describe_run(card, record)

@@ -31,7 +31,7 @@ _ENTRY = Domain(None, None)
 _STEPS = replace(COUNT, high=Fraction(MOST_STEPS), hint="a run has at most 10 million steps")
 _DECAY = Domain(Fraction(-1), Fraction(1), hint="the powers of a decay must fall")
 
-TWO_RECORDS = "for add/remove or zero-out only: two records would move"
+TWO_RECORDS = "for add-remove or replace-special neighbours only: two records would move"
 
 ASSUMED = (
     "the noise is drawn once, afresh and for this run alone; the matrix is lower triangular and fixed in advance; gradients "
@@ -77,9 +77,10 @@ def _read_matrix(name: str, value: Any) -> tuple[ExactTuple, ...]:
 class MatrixMechanism(Mechanism):
     """C x + sigma z for a lower triangular C: a whole run with correlated Gaussian noise (DP-FTRL, BandMF, BLT).
 
-    Row t of x is the sum at step t of vectors clipped to norm 1, z is standard normal, and what is released is C x + sigma z or
-    anything computed from it, such as x + sigma C^-1 z. Give C by one of `bands`, the first column of a Toeplitz matrix; `blt`,
-    the weights w and decays th of c_i = SUM w_r th_r^(i-1), c_0 = 1; or `matrix`, its rows. The first two need `steps`.
+    Row t of x is the sum at step t of vectors clipped to norm 1, and z is standard normal. The mechanism releases C x + sigma
+    z, or anything computed from it, such as x + sigma C^-1 z. Give C in one of three ways. `bands` is the first column of a
+    Toeplitz matrix. `blt` has the weights w and decays th of c_i = SUM w_r th_r^(i-1), c_0 = 1. `matrix` has its rows. The
+    first two need `steps`.
 
     `sigma` is the deviation over the clipping norm; `noise_multiplier` is over the largest column norm, as in jax-privacy.
     `@ BallsInBins(...)`, `@ CyclicPoisson(...)`, `@ FixedOrder(...)` or `@ MinSep(...)` says in which steps one record takes

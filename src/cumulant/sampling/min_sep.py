@@ -36,7 +36,7 @@ class MinSep(Participation):
     """Steps that use the same record are at least `separation` apart.
 
     With `most`, the largest number of such steps, any order is covered and nothing is secret. With `rate` each step takes the
-    record with this probability, unless one of the last separation - 1 steps had it; the first steps may be left out as well (a
+    record with this probability, unless one of the last separation - 1 steps had it. The first steps may be left out as well (a
     warm start). That is no less private than Poisson samples of this rate. It goes around a MatrixMechanism.
 
     >>> import cumulant as cm

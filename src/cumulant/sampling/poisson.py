@@ -108,7 +108,7 @@ class Poisson(Sized):
             )
         return (
             "a Poisson sample with a record replaced covers one sum with log-concave noise on each sample; "
-            'state it by Gaussian.from_clipping(norm, noise, relation="add-remove"), or leave relation out of Poisson'
+            'state it by Gaussian(noise_multiplier=…, relation="add-remove"), or leave relation out of Poisson'
         )
 
     def of(self, inner: Scheme) -> Scheme | None:

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 class RandomAllocation(Scheme):
     """One epoch, in which each record goes into one step that is drawn for it.
 
-    The epoch has `steps` steps. The draw is uniform, and made for each record alone.
+    The draw is uniform, and made for each record alone. `steps` says how many steps the epoch has. `picks` says into how many
+    different ones each record goes, if not into one.
 
     The expression runs once in each step, on the records that are there: batches have random sizes, and empty ones run too.
-    `* epochs` draws afresh for each epoch. With `picks` every record is in so many different steps. That is counted exactly
-    where a step has few ratios (randomized response, `PureDP`); else epochs of fewer steps with one pick each bound it. Those
-    are marked by `upper_bound=1`: they are less private than what ran, so there is no lower end.
+    `* epochs` draws afresh for each epoch. Several picks are counted exactly where a step has few ratios (randomized response,
+    `PureDP`); else epochs of fewer steps with one pick each bound them. Those are marked by `upper_bound=1`: they are less
+    private than what ran, so there is no lower end.
     Statements are for add/remove neighbours. Shuffled batches of a fixed size are something else: `ShuffledBatches`.
     See docs/mechanisms/random-allocation.md.
 

@@ -225,7 +225,10 @@ class Scheme(ABC):
 
         Lemma 3 is (e, d) -> (log(1 + g (e^e - 1)), g d).
         """
-        raise HypothesisError(f"Lemma 3 does not apply to {self.called} samples; use one of {', '.join(self.bounds)}")
+        raise HypothesisError(
+            f"this method needs the (epsilon, delta) of one sample, which is not known for {self.called} samples; use "
+            'method="best"'
+        )
 
     def amplified(self, epsilon: Fraction, delta: Fraction) -> tuple[float, Fraction]:
         """Amplify an (epsilon, delta) statement by Lemma 3, epsilon rounded up."""

@@ -56,7 +56,7 @@ class WithoutReplacement(Sized):
             "every sample is uniform, of one public size that is below that of both data sets, and shuffled unless the "
             "mechanism ignores its order; what runs on it is stated for replace-one neighbours",
             "a fixed-size sample displaces a record, so give the mechanism for replace-one neighbours, where a clipped sum has "
-            'twice the clipping norm: Gaussian.from_clipping(norm, noise, relation="replace-one")',
+            'twice the clipping norm: Gaussian(noise_multiplier=…, relation="replace-one")',
         ),
     }
 

@@ -125,8 +125,8 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "constant; an epoch that was started counts as a whole one (a permutation cut into batches is not this)",
             False,
             _balls_in_bins,
-            checked="each record goes to one random step, in secret",
-            brief="each record in one random step",
+            checked="each record goes to one random step of every epoch, in secret",
+            brief="a fresh random step each epoch",
         ),
         "shuffled": Loop(
             Relation.REPLACE_ONE,
@@ -200,7 +200,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             _whole_run,
             _one_draw,
             checked="each record goes to one random step, the same in all epochs, in secret",
-            brief="each record in one random step",
+            brief="one random step for all epochs",
         ),
         "cyclic-poisson": Loop(
             Relation.ADD_REMOVE,
@@ -230,8 +230,8 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             False,
             _whole_run,
             _min_sep,
-            checked="steps with the same record are at least the bands apart",
-            brief="any steps, the bands apart",
+            checked="steps with the same record are at least as far apart as there are bands",
+            brief="any steps, as far apart as there are bands",
         ),
     }
 )

@@ -251,7 +251,7 @@ async function mu() {
         : each.fit >= 0.01 ? " It describes this run poorly: report epsilon and delta." : " It describes this run well.";
       return `${run}mu = ${each.shown.mu}${least} at slack ${each.shown.slack}.${fit}`;
     });
-    if (finite) text.push("Seeing the release is at most as telling as seeing one of these bells.");
+    if (finite) text.push("But for the slack, seeing the release tells at most as much as seeing one of these bells.");
     caption("mu", text.join(" "));
   } catch (error) { if (mine === measured) { drawn.delete(place); place.replaceChildren(); Form.wrong(error, runs[0], "mu"); } }
 }

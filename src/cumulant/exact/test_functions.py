@@ -71,6 +71,8 @@ class TestFunction:
     """log R and log C in floats; None if delta is the expectation itself."""
     ball_constants: BallConstants | None = field(default=None, compare=False)
     """log R and C in balls; None if delta is the expectation itself."""
+    columns: tuple[Column, ...] = field(init=False, compare=False, repr=False)
+    """The lattice sums that the terms need, each once."""
 
     def __post_init__(self) -> None:
         if not 0 < min(self.poles) <= 1 or self.multiplicity not in (1, 2):
@@ -82,6 +84,8 @@ class TestFunction:
             for z in map(Fraction, range(1, degrees + 2))
         ):
             raise ValueError(f"{self.name}: the transform of the terms has other poles")
+        columns = dict.fromkeys((term.decay, m) for term in self.terms for m in range(term.power + 1))
+        object.__setattr__(self, "columns", tuple(columns))
 
     def _transform_of_terms(self, z: Fraction) -> Fraction:
         """Return INT_0^inf g(y) e^{-zy} dy, term by term: a m! / (c + z)^{m+1}."""
@@ -102,11 +106,6 @@ class TestFunction:
         for pole in self.poles:
             product = product * (1 + z if pole == 1 else 1 + z / number(pole))
         return product if self.multiplicity == 1 else product * product
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Return the lattice sums that the terms need, each once."""
-        return tuple(dict.fromkeys((term.decay, m) for term in self.terms for m in range(term.power + 1)))
 
     def lattice_sums(self, z: Any, spacing: Any) -> tuple[Any, ...]:
         """Return each column at the complex ball z: 1/(1 - q), or a q/(1 - q)^2."""

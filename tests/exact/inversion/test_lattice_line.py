@@ -1,17 +1,20 @@
 """Losses on a lattice: the finite sum against multinomials from the definition, and each of its terms broken once."""
 
+import cmath
 import dataclasses
 import math
 from collections.abc import Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from flint import acb
 
 import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.conversion.query import Query
-from cumulant.exact.inversion import choose, lattice_line, solver
+from cumulant.exact.inversion import choose, lattice_line, line, solver
 from cumulant.exact.inversion.choose import Side
 from cumulant.exact.inversion.line import Choice, Line, spacing_of
 from cumulant.losses.transform import Lattice
@@ -261,3 +264,53 @@ def test_a_leak_that_is_not_taken_out_of_the_masses_is_noticed(monkeypatch: pyte
     assert solver.upper_end(rounds.rounds(run.record())[0], query, 1e-3) is None  # type: ignore[arg-type]
     with BALLS.at(128), pytest.raises(ArithmeticError, match="do not add up"):
         where.round_types[0][0].atoms(1.0, -40.0)
+
+
+def hockey_stick_of_coins_and_a_subset(epsilon: float, coins: int) -> Decimal:
+    """Return delta of so many coins of log-odds 7.486e-5 and one subset of 4 of 43 values, from its outputs."""
+    with localcontext() as context:
+        context.prec = 60
+        coin, report, asked = Decimal("7.486e-5"), Decimal("2.733e-3"), Decimal(repr(epsilon))
+        heads = coin.exp() / (1 + coin.exp())
+        inside = 4 * report.exp() / (4 * report.exp() + 39)  # the subset holds the true value
+        true, other = inside * 39 / 42, (1 - inside) * 4 / 42  # it holds one of the two values that are compared
+        subset = ((true, report), (other, -report), (1 - true - other, Decimal(0)))
+        total = Decimal(0)
+        for k in range(coins + 1):
+            ways = math.comb(coins, k) * heads**k * (1 - heads) ** (coins - k)
+            for mass, loss in subset:
+                above = (2 * k - coins) * coin + loss - asked
+                total += ways * mass * (1 - (-above).exp()) if above > 0 else 0
+        return total
+
+
+def test_phases_of_many_frequencies_keep_their_digits() -> None:
+    """168,000 frequencies: balls that were multiplied by one phase per step had no digit left, and a grid answered."""
+    run = cm.parse("PureDP(epsilon=7.486e-5) * 100 + SubsetSelection(values=43, size=4, epsilon=2.733e-3)")
+    found = run.guarantee(delta="1e-6")
+    assert (found.rigour, found.route) == ("proved", "line")
+    assert found.lower is not None
+    assert hockey_stick_of_coins_and_a_subset(found.epsilon, 100) <= Decimal("1e-6")
+    assert hockey_stick_of_coins_and_a_subset(found.lower, 100) >= Decimal("1e-6")
+    assert found.epsilon - found.lower < 1e-14
+
+
+def test_powers_of_a_phase_stay_narrow() -> None:
+    with BALLS.at(128):
+        phase = acb(0, BALLS.number(Fraction(1, 3))).exp()
+        powers = line._powers(phase, 1000)
+        assert [complex(each) for each in powers] == pytest.approx(
+            [cmath.exp(1j * m / 3) for m in range(1000)], abs=1e-12
+        )
+        assert max(float(each.rad()) for each in powers) < 1e-33
+
+
+def test_a_cell_of_the_lattice_is_summed_once() -> None:
+    """Within a cell only the factors move, so that sums at two epsilons agree with sums that start anew."""
+    found = built(sides(cm.PureDP(epsilon=1) * 10)[0], 3.0)
+    with BALLS.at(found.choice.bits):
+        for epsilon in ("1.3", "1.4", "3.2", "1.35", "5.1", "1.3"):
+            fresh = dataclasses.replace(found, _cache={})
+            kept, anew = (each.partial_sum(BALLS.number(Fraction(epsilon))) for each in (found, fresh))
+            assert kept.overlaps(anew)
+            assert kept.rad() < 1e-20

@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -210,26 +209,29 @@ def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:
             points += rule.atoms
         if not points:
             continue
-        row: list[Any] = []
         columns: list[Any] = []
-        coarse_phases: list[Any] = []
-        for loss, weight in points:
-            row.append(acb(weight))
-            coarse_phases.append(acb(0, width * fine * loss).exp())
-            phase, power = acb(0, width * loss).exp(), acb(1)
-            for _ in range(fine):
-                columns.append(power)
-                power *= phase
         rows: list[Any] = []
-        for _ in range(coarse):
-            rows += row
-            row = list(map(mul, row, coarse_phases))
-        product = acb_mat(coarse, len(points), rows) * acb_mat(len(points), fine, columns)
+        for loss, weight in points:
+            rows += [weight * power for power in _powers(acb(0, width * fine * loss).exp(), coarse)]
+            columns += _powers(acb(0, width * loss).exp(), fine)
+        product = acb_mat(len(points), coarse, rows).transpose() * acb_mat(len(points), fine, columns)
         for m, entry in enumerate(product.entries()):
             found[m] += entry if side == "plus" else entry.conjugate()
     for m in range(count + 1):
         found[m] += blur
     return found[: count + 1]
+
+
+def _powers(phase: Any, count: int) -> list[Any]:
+    """Return the powers 0 to count - 1 of a phase, each the product of two of about half its exponent.
+
+    A ball that is multiplied by one phase per step grows by up to sqrt 2 each time: 2^200 after 400 steps. Here it grows so
+    once per halving.
+    """
+    powers = [phase**0, phase][:count]
+    for m in range(2, count):
+        powers.append(powers[m // 2] * powers[m - m // 2])
+    return powers
 
 
 # ---- the line in floats, to search along

@@ -22,7 +22,7 @@ import numpy as np
 from cumulant.errors import InputError, shown
 
 Number = int | float | Fraction | Decimal | str
-"""What every numeric parameter accepts."""
+"""A number as every numeric parameter accepts it."""
 
 _TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
 _UNDERSCORES = re.compile(r"(?<=[0-9])_(?=[0-9])")

@@ -67,7 +67,7 @@ _EPS0_WIDTH = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How a permutation is cut: t full batches, T released ones, and the share of records that no batch has."""
+    """The cut of a permutation: t full batches, T released ones, and the share of records that no batch has."""
 
     full: int
     released: int
@@ -196,7 +196,10 @@ def _rounded(log_mass: float) -> float:
 
 @lru_cache(maxsize=32)
 def _losses(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]:
-    """Losses in increasing order, log P-masses that contain their errors, what is lost, and the misplacement of a loss."""
+    """Return the rising losses of an epoch from above, their log P-masses, the leak, and the slip of a loss.
+
+    The masses contain their errors. Raises OverflowError if no grid holds the ratios.
+    """
     with np.errstate(over="raise", invalid="raise", divide="ignore", under="ignore"):
         try:
             return _composed(epoch, cut)

@@ -173,7 +173,7 @@ def _tails(log_p: Array, log_q: Array) -> Tails:
 
 @dataclass(frozen=True, slots=True)
 class Fineness:
-    """How fine the pieces of two laws are."""
+    """The fineness of the pieces of two laws."""
 
     variation: float
     """Largest variation of the loss on a piece."""

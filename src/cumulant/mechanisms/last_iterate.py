@@ -46,7 +46,7 @@ REFUSED = {
     "sampling": "nothing is proved here for random batches; give batches= for a fixed cyclic order",
     "rate": "nothing is proved here for random batches; give batches= for a fixed cyclic order",
 }
-"""What people add to such a loop, and why nothing is proved then."""
+"""Additions to such a loop, each with the reason why nothing is proved then."""
 
 
 def last_iterate(

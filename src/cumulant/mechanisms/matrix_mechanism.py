@@ -259,7 +259,7 @@ class MatrixRun(Wrapper):
 
     @property
     def squared_sensitivity(self) -> Fraction:
-        """How far one record moves C x at most, squared."""
+        """Return the square of the largest distance by which one record moves C x."""
         return self.inner.square(self.scheme).upper
 
     def with_participation(self, scheme: Participation) -> MatrixRun:
@@ -333,7 +333,7 @@ class MatrixRun(Wrapper):
         return self._plain
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """The noise shifted so many times as far, which needs no secrecy."""
+        """Return the pair of the whole run as one Gaussian, shifted `size` times as far; it needs no secrecy."""
         (gaussian,) = self._whole().terms
         return gaussian.grouped_pair(size)
 

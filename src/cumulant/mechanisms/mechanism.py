@@ -399,7 +399,7 @@ class Mechanism(Declared, Expression):
         return True
 
     def user_pair(self, records: int) -> Pair | None:
-        """The dominating pair of a user who joins or leaves with so many records, if it is known."""
+        """Return the dominating pair of a user who joins or leaves with so many records, if it is known."""
         return self.grouped_pair(records)
 
     def unsampled(self) -> str:
@@ -437,7 +437,7 @@ class Mechanism(Declared, Expression):
 
     @classmethod
     def name(cls) -> str:
-        """Return the word that the notation has for this scheme."""
+        """Return the word that the notation has for this mechanism."""
         return cls.__name__
 
     def rank(self) -> tuple[str, str]:
@@ -596,11 +596,14 @@ class Sampled(Wrapper):
         return self.scheme.curve(self.inner.curve, pair, bound, str(self.inner))
 
     def _lone_pair(self) -> Pair | None:
-        """The pair of what runs on each sample, if that is one mechanism on all of the sample."""
+        """Return the pair of the only mechanism, if it runs on all of each sample; None otherwise."""
         return self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """A coin that is seen says how many records of the group are in the sample: at most so many neighbours apart."""
+        """Return the pair for a group, from the law of how many of its records are in the sample; None if none is known.
+
+        The number is revealed, and bounds how many neighbours the samples are apart.
+        """
         pair, counts = self._lone_pair(), self.scheme.group_counts(size)
         if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
             return None
@@ -612,9 +615,10 @@ class Sampled(Wrapper):
         return pair is not None and pair.attained and pair.dominated is pair
 
     def user_pair(self, records: int) -> Pair | None:
-        """The pair of a user who joins or leaves with so many records, each of which is sampled alone; None where unknown.
+        """Return the pair of a user who joins or leaves with so many records, each of which is sampled alone.
 
-        Gaussian noise around a random number of shifts, which is attained; for other symmetric noise the number is seen.
+        It is Gaussian noise around a random number of shifts, which is attained. For other symmetric noise the number is
+        revealed. Returns None if no pair is known.
         """
         pair, counts = self._lone_pair(), self.scheme.user_counts(records)
         if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:

@@ -80,7 +80,7 @@ class Parallel(Mechanism):
     parts: tuple[Expression, ...]
     by: str
     moved: bool = False
-    """Whether the statement is for a record that is replaced, so that it may move from one part to another."""
+    """True if the statement is for a record that is replaced, so that it may move from one part to another."""
 
     def _validate(self) -> None:
         stated = agreed(self.parts)[0]

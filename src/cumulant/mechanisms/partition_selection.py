@@ -31,7 +31,7 @@ ROUNDED = 2.0**-40
 """The part by which deltas of the profile are raised; a thousand operations on floats lose less."""
 
 ABSOLUTE = 1e-15
-"""What is added to deltas of the profile for differences of probabilities; each loses a few 1e-16 at most."""
+"""Slack added to deltas of the profile; derived: differences of probabilities lose a few 1e-16 each at most."""
 
 _DIGITS = 12
 """Significant digits of the chance to show a key, rounded up (convention)."""

@@ -48,7 +48,7 @@ _ROUNDS = 6
 
 _PARTS: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 _NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
-"""Of the epsilon that Rényi divergences or floats find, where the least one may be."""
+"""Multiples of the epsilon that Rényi divergences or floats find, at which the least one may be; chosen by hand."""
 
 _NEXT = (-0.02, 0.0, 0.02, 0.1)
 _BENT = 0.75
@@ -56,7 +56,7 @@ _BENT = 0.75
 
 _FARTHEST = Fraction(280)
 _BEYOND = 0.005
-"""Of the distance of two points: delta is rather a little smaller there than a little larger."""
+"""Part of the distance of two points by which a new one lies beyond the cubic's; by hand: delta is a little smaller there."""
 
 _HALVINGS = 200
 """Halvings in which floats find the parameter of a mean."""
@@ -275,7 +275,7 @@ def enclosed_mean(g: Fraction, shape: Fraction) -> Any:
 
 
 Deltas = Callable[[list[float]], list[float]]
-"""What one run needs at each of these epsilons, from above."""
+"""Returns the delta of one run at each of these epsilons, from above."""
 
 
 def smallest_covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: int) -> float:

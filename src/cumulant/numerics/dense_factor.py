@@ -70,7 +70,7 @@ class DenseFactor:
 
     @property
     def bands(self) -> int:
-        """One more than the number of rows below the diagonal that have an entry which is not 0."""
+        """Return the number of bands, from the diagonal down to the last one that is not all 0."""
         rows, columns = np.nonzero(self.entries)
         return int((rows - columns).max(initial=0)) + 1
 
@@ -112,7 +112,7 @@ class DenseFactor:
         return max(short_below(Fraction(least) * self.unit * (1 - self.slack)), Fraction(0))
 
     def _products(self) -> Entries:
-        """|X_st|, rounded up."""
+        """Return |X_st| of all columns s and t, rounded up."""
         found = np.abs(self.entries.T.dot(self.entries))
         if not self.slack:
             return np.asarray(found)

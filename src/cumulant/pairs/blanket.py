@@ -63,7 +63,7 @@ class Label:
 
 
 Labels = tuple[Label, ...]
-"""What a randomizer is for one ordered pair of inputs; outputs that neither input has may be left out."""
+"""A randomizer for one ordered pair of inputs; outputs that neither input has may be left out."""
 
 
 def labels_of(blanket: Sequence[Fraction], own: Sequence[Fraction], other: Sequence[Fraction]) -> Labels:

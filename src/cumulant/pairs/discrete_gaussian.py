@@ -69,7 +69,7 @@ MARGIN = 1e-6
 """Added to logarithms of bounds that floats evaluate, absolutely and relatively; far more than their rounding."""
 
 LEAST_LAMBDA = Fraction(1, 2**100)
-"""Of the tail of KL; convention: far above the smallest float, and every positive one is valid."""
+"""Smallest lambda by which the tail of KL is bounded; convention: far above the smallest float, every positive one is valid."""
 
 WIDEST_VARIANCE = Fraction(10**6)
 """Variance beyond which joint convexity answers, because outputs are too many."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """How fine the grids are, and what they may leave out."""
+    """Constants by which floats choose the grids, and the mass that they leave out."""
 
     cells: int = 8192
     """Cells of a linear or geometric grid. Measured: 4 digits of epsilon, and 5 ms for a product of two laws."""
@@ -557,7 +557,10 @@ class AllocatedBelow(Outputs):
         return on_grid(loss, log_p, step, 0.0, 0.0, error)
 
     def own_delta(self, epsilon: float, log_mass: float) -> float:
-        """P-masses are divided by 1 + e and Q-masses by 1 - e, e their relative error: losses fall by at most 3 e."""
+        """Return delta at epsilon, rounded down; 0 if the masses are too inaccurate.
+
+        P-masses are divided by 1 + e and Q-masses by 1 - e, e their relative error: losses fall by at most 3 e.
+        """
         loss, log_p, error = _losses_below(self, log_mass)
         if not error < 0.1:
             return 0.0
@@ -609,7 +612,10 @@ def _law_of(epoch: Allocated | AllocatedBelow, log_mass: float, upper: bool) -> 
 
 @lru_cache(maxsize=32)
 def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, float]:
-    """Losses in increasing order, log P-masses that contain their errors, what is lost, and the misplacement of a loss."""
+    """Return the rising losses of an epoch from above, their log P-masses, the leak, and the slip of a loss.
+
+    The masses contain their errors.
+    """
     law = _law_of(epoch, log_mass, True)
     more = math.log1p(law.error / (1 - law.error)) if law.error < 1 else math.inf
     if epoch.direction == "remove":
@@ -619,7 +625,7 @@ def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, flo
 
 @lru_cache(maxsize=32)
 def _losses_below(epoch: AllocatedBelow, log_mass: float) -> tuple[Array, Array, float]:
-    """Losses in increasing order with log P-masses of labels, and the relative error of both masses."""
+    """Return the rising losses of an epoch from below, log P-masses of their labels, and the relative error of both masses."""
     law = _law_of(epoch, log_mass, False)
     error = law.error / (1 - law.error) if law.error < 1 else math.inf
     there = (1 - epoch.dropped) * law.p + epoch.dropped * law.m
@@ -651,7 +657,7 @@ def span_of(loss: Array, log_p: Array, log_mass: float) -> tuple[float, float]:
 
 
 def thinned(loss: Array, log_p: Array) -> tuple[Array, Array]:
-    """Losses and log masses of fewer points, by which a grid chooses its order."""
+    """Return losses and log masses of fewer points, by which a grid chooses its order."""
     low, high = float(loss[0]), float(loss[-1])
     place = np.floor((loss - low) / max(high - low, 1e-300) * (_SET.nodes - 1)).astype(np.int64)
     top = float(log_p.max())

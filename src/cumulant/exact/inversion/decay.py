@@ -26,10 +26,7 @@ from cumulant.numerics.search import falling_threshold
 
 
 class DecayNotProved(Exception):
-    """Raised when we cannot bound the characteristic function in time.
-
-    The caller falls back to a grid.
-    """
+    """Raised when we cannot bound the characteristic function; the caller falls back to a grid."""
 
 
 class DecayTooSlow(DecayNotProved):

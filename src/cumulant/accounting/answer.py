@@ -237,9 +237,9 @@ def _beaten(
 
 
 def _attained(rounds: Rounds, epsilon: float, delta: float) -> bool:
-    """Return True if Rényi divergences say clearly more than the closed form of the only round, which neighbours attain.
+    """Return True if Rényi divergences are clearly above the closed form of the only round, which neighbours attain.
 
-    Of bounded losses a conversion may be tight (of two outputs it is), so that it wins in the last bit.
+    They are then not asked. For bounded losses a conversion may be tight (for two outputs it is), and win in the last bit.
     """
     return _NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1 and not _has_bounded_losses(rounds)
 

@@ -45,7 +45,7 @@ RATES = np.geomspace(1e-8, 1.0, 65)
 """The false positive rates of a curve, unless others are asked for."""
 
 _ACCURACY = 0.02
-"""What a grid may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
+"""Part of epsilon that a grid may cost: about that much of the true positive rate, for a tenth of the time."""
 
 _LOSS = 0.01
 """The part by which the epsilons around the best must cost more, times the square of the distance, when a search ends."""
@@ -75,7 +75,7 @@ _HALVED = 5
 """Times that the way beyond the last epsilon is halved."""
 
 _LARGEST = 700.0
-"""Of epsilons, such that e^epsilon is a float."""
+"""Largest epsilon that is used; derived: e^700 is a float, e^710 is none."""
 
 _FIXED = 40
 """Evaluations of R that a fixed point may take; 12 are usual (measured)."""
@@ -84,7 +84,10 @@ _CLOSE = Fraction(1, 10**7)
 """The part of the success by which a fixed point may be too large (far below what is printed)."""
 
 _ALMOST = 1 - 2.0**-50
+"""Largest distance whose quantile is taken; derived: floats near 1 end about there, and the quantile of 1 is infinite."""
+
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -493,7 +496,7 @@ class _Statements:
         return 2.0 ** math.floor(math.log2(size) - 2) if 0 < size < math.inf else 1.0
 
     def half(self) -> float:
-        """epsilon at a delta of 1/2."""
+        """Return the epsilon of the run at delta = 1/2."""
         question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "delta")
         return answer.answer(self.run, question.at(Exact("0.5"))).value
 

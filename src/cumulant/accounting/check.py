@@ -20,7 +20,7 @@ from cumulant.html_box import facts_box
 from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up, stated
 
 _NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
-"""What is true with delta = 0 is true with these, so data sets that refute a claim here refute the pure one too."""
+"""Deltas beside 0: a claim that holds at delta = 0 holds at these, so data sets that refute it here refute the pure one."""
 
 
 @dataclass(frozen=True, slots=True)

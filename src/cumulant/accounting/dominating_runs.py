@@ -114,7 +114,7 @@ def _replaced(run: RunRecord, choices: list[tuple[RunRecord, ...] | None]) -> tu
 
 
 def _gathered(parts: list[Component]) -> tuple[Component, ...]:
-    """Parts that are equal become one that runs more often: the exact layer counts kinds of rounds."""
+    """Return the components with equal ones joined and their counts added: the exact layer counts round types."""
     found: dict[object, Component] = {}
     for part in parts:
         key = (part.key, part.scheme, part.group)

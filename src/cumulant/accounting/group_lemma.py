@@ -30,6 +30,8 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_up
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _FACTOR = 1.25
 """By how much epsilon grows until it is enough: the delta of one record falls fast, so that few steps suffice."""
 
@@ -40,6 +42,7 @@ _CLOSE = 1e-6
 """The part of epsilon within which the search ends; grids are not more accurate."""
 
 _HALVINGS = 40
+"""Steps of the search between both ends, at most; convention: halvings alone reach `_CLOSE` in 20."""
 
 _PLACES = tuple(4.0**j for j in range(-4, 4))
 """Places x at which delta is compared; convention: below the first one the factor is k, nearly."""

@@ -15,7 +15,7 @@ from cumulant.accounting.run import RunRecord
 from cumulant.html_box import BOX_STYLE
 
 _ROOM = 1.25
-"""How far the axis of a bar goes beyond the upper end."""
+"""End of the axis of a bar, as a multiple of the upper end; convention."""
 
 
 def guarantee(plan: Plan) -> str:

@@ -230,8 +230,10 @@ class Attacked(ABC):
 
 
 _LAMBDA = Domain(Fraction(-1), Fraction(10**6), low_closed=True, high_closed=True)
+"""Orders lambda of K and its derivatives; K(-1) = 0 is the lower end for laws of equal support."""
+
 _FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, integer=True)
-"""Of derivatives."""
+"""Orders of a derivative of K; convention."""
 
 
 class Answers(Attacked):

@@ -43,7 +43,10 @@ EXACT_BOUNDS = ("best", "profile", "poisson", "replacement", "allocation", "with
 """The bounds that loss distributions exist for: what an exact answer may name."""
 
 _NOTHING = Exact(0)
+"""The value of a question whose number is not yet given."""
+
 _EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
+"""A valid name of each kind, for error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Question:
     asked: str = "delta"
     value: Exact = _NOTHING
     prove: bool = False
-    """Whether balls must answer, however long they take."""
+    """True if balls must answer, however long they take."""
     two_sided: bool = False
     """True if the exact layer takes part."""
     theorem_b: bool = False

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from cumulant.conversion.verify import Verification
 
 MOST_TERMS = 8
+"""Mechanisms that a text names; it counts further ones. Convention."""
+
 LONGEST_NAME = 200
+"""Characters of a mechanism's name before a text cuts it; convention."""
 
 COMPOSITIONS = {
     "naive": "they add up",
     "strong": "Kairouz, Oh, Viswanath 2015, the simplified form, with the best delta per round",
     "optimal": "Kairouz, Oh, Viswanath 2015, exact, with the best delta per round",
 }
-"""What each baseline composes by."""
+"""The theorem by which each baseline composes, in words."""
 
 WAYS = {
     "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "
@@ -48,18 +51,18 @@ WAYS = {
     "and, where only distances of values are known, one Gaussian pair more; evaluated along a vertical line, or on a "
     "dominating grid with its error terms added",
 }
-"""How the exact layer reaches a number."""
+"""Each route of the exact layer to a number, in words."""
 
 RIGOUR = {
     "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
     "bounded": "float64 with every analytic error term added, moved outward by far more than its rounding",
     "estimated": "the number rests on a Python function that can only be evaluated in floats, so nothing is proved",
 }
-"""What each level of rigour means."""
+"""The meaning of each level of rigour, in words."""
 
 
 BY = {"proved": "Proved by", "bounded": "Bounded by", "estimated": "Estimated by"}
-"""How a number is reached, in the word of its rigour: nothing else is called proved."""
+"""The words before a route, by rigour: only a proved number is called proved."""
 
 
 # ---- the answer

@@ -42,11 +42,13 @@ _PROOFS = ("decimal", "balls", "fractions", "none")
 """Arithmetics of a second evaluation that proves the statement by itself, whatever its first rigour was; derived."""
 
 _DISTANCE_BITS = 256
+"""Bits of the balls that check a total variation distance; convention."""
+
 _SAME_ORDER = 1e-3
-"""How far the orders of one release may differ between machines, as a part of them; convention."""
+"""Largest relative difference of the orders that one release finds on two machines; convention."""
 
 _SAME_LOWER = 1e-9
-"""How far a lower end that was proved on request may differ between machines, as a part of it; convention."""
+"""Largest relative difference of a lower end, proved on request, between two machines; convention."""
 
 
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:

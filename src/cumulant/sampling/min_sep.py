@@ -28,6 +28,7 @@ _TAIL_UNITS = 10**12
 """Units of the probabilities of the lower end; convention: the twelve digits that are printed of any number."""
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
 
 
 @known

@@ -1,4 +1,4 @@
-"""How one record takes part in the steps of a run whose noise is correlated: the base of all such schemes."""
+"""The base of schemes by which one record takes part in the steps of a run with correlated noise."""
 
 from __future__ import annotations
 

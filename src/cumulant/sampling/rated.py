@@ -84,7 +84,7 @@ class Statement:
     """The row of the table that loss distributions are the sharp form of."""
 
     assumed: str
-    """What must be true of the samples, and no theorem can know."""
+    """The assumption about the samples that no theorem can check."""
 
     displaces: str = ""
     """Why what runs is stated for other neighbours than the samples, where that is so."""
@@ -125,7 +125,7 @@ class Sized(Rated):
     displaces: ClassVar[str] = cast("Any", ByRelation("displaces"))
 
     meant: ClassVar[str] = ""
-    """What the two sizes are, where an error has to say it."""
+    """The meaning of the two sizes, for an error message."""
 
     word: ClassVar[str]
 

@@ -37,16 +37,16 @@ class Scheme(ABC):
     __slots__ = ()
 
     relation: ClassVar[Relation]
-    """Which neighbours its statements compare."""
+    """The neighbours that its statements compare."""
 
     bounds: ClassVar[Mapping[str, Bound]]
     """The theorems about its samples, by name; "best" is among them."""
 
     assumed: ClassVar[str] = ""
-    """What must be true of the samples, and no theorem can know."""
+    """The assumption about the samples that no theorem can check."""
 
     checked: ClassVar[str] = "every sample was drawn as the scheme says, in secret"
-    """What to check about the samples, in a few words."""
+    """The fact to check about the samples, in a few words."""
 
     displaces: ClassVar[str] = ""
     """Why what runs is stated for other neighbours than the samples, where that is so."""
@@ -276,6 +276,7 @@ SCHEMES: Registry[type[Scheme]] = Registry()
 """Every sampling scheme the notation knows, by name."""
 
 S = TypeVar("S", bound=type[Scheme])
+"""A class of schemes."""
 
 
 def known(scheme: S) -> S:

@@ -133,11 +133,17 @@ class WithoutReplacement(Sized):
         return hypergeometric_masses(int(population), size, int(sample))
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
-        """Each of the user's records in the sample of the larger data set takes the place of another one."""
+        """Return the law of the user's records in the sample of the larger data set; None for replace-one neighbours.
+
+        Each of them takes the place of another record.
+        """
         return self._counts(records) if self.displaces else None
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
-        """Records of the group give way to others in the sample without them, so that enough others must be there."""
+        """Return the law of the group's records in the sample; None for add-remove neighbours.
+
+        In the sample without the group others take their places, so that enough others must be there; else it is None too.
+        """
         return None if self.displaces else self._counts(size)
 
 

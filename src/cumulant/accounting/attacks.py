@@ -26,7 +26,7 @@ from cumulant.accounting.question import (
     METHODS,
     Question,
     check_names,
-    checked,
+    check_values,
     rows,
 )
 from cumulant.accounting.rounds import rounds_of
@@ -119,7 +119,7 @@ def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: Metho
     >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
     (1e-06, 8.73e-05)
     """
-    asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
+    asked = list(check_values("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
     rates = np.array([float(rate) for rate in asked])
     return TradeOffCurve(rates, _bounds(run, asked, method), advantage(run, method))
 
@@ -134,7 +134,7 @@ def true_positive_rate(
     0.0924
     """
     check_names(method=method)
-    asked, scalar = checked("fpr", fpr, PROBABILITY)
+    asked, scalar = check_values("fpr", fpr, PROBABILITY)
     found = run.answer(("true positive rates", method, tuple(asked)), partial(_bounds, run, asked, method))
     return float(found[0]) if scalar else found.copy()
 
@@ -444,7 +444,7 @@ class _Statements:
     def ask_alone(self, epsilon: float) -> float:
         """Learn delta at one epsilon as a single question, by the engine that answered the run; return it."""
         question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "epsilon")
-        found = answer.answer(self.run, question.at(Exact(epsilon))).value
+        found = answer.answer(self.run, question.with_value(Exact(epsilon))).value
         self.deltas[epsilon] = min(found, self.deltas.get(epsilon, 1.0))
         return self.deltas[epsilon]
 
@@ -498,7 +498,7 @@ class _Statements:
     def half(self) -> float:
         """Return the epsilon of the run at delta = 1/2."""
         question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "delta")
-        return answer.answer(self.run, question.at(Exact("0.5"))).value
+        return answer.answer(self.run, question.with_value(Exact("0.5"))).value
 
     def search(self, searches: Sequence[_Search]) -> None:
         """Ask for what each search wants, all at once, until none wants more."""

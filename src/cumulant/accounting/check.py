@@ -89,13 +89,13 @@ def _plain(value: Any) -> Any:
     return "-inf" if value == -math.inf else plain(value)
 
 
-def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) -> Check:
+def check_claim(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) -> Check:
     """Judge this claim by the epsilon at its delta.
 
     Where that leaves it open, by the delta at its epsilon.
     """
     claimed, given = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
-    by_delta = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").at(given)
+    by_delta = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").with_value(given)
     found = answer.answer(run, by_delta)
     lower, witness = _lower(run, by_delta, found.value)
     value, rigour, verdict = found.value, found.rigour, "open"
@@ -104,7 +104,7 @@ def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) ->
     elif lower is not None and not _reached(lower, claimed):
         verdict = "false"
     elif 0 < given < 1:
-        by_epsilon = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
+        by_epsilon = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "epsilon").with_value(claimed)
         enough = answer.answer(run, by_epsilon)
         needed, name, _ = answer.lower(run, by_epsilon, enough.value)
         if _reached(enough.value, given) and enough.rigour != "estimated":
@@ -127,6 +127,6 @@ def _lower(run: RunRecord, question: Question, found: float) -> tuple[float | No
     """Return a number that no claim can undercut at this delta, and the data sets that show it."""
     if question.value > 0:
         return answer.lower(run, question, found)[:2]
-    known = [answer.lower(run, question.at(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
+    known = [answer.lower(run, question.with_value(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
     shown = [(low, name) for low, name in known if low is not None]
     return max(shown, default=(None, ""), key=lambda one: one[0])

@@ -455,7 +455,7 @@ def _lower(run: RunRecord, slack: Exact, epsilons: list[float]) -> float | None:
 def _lower_delta(run: RunRecord, epsilon: float) -> Fraction | None:
     """Return the delta that explicit neighbours need at this epsilon; None where the run has no lower end."""
     question = Question.parse_query(DEFAULT_METHOD, None, None, DEFAULT_ACCURACY, "epsilon")
-    found = answer.lower(run, question.at(Exact(epsilon)), 1.0)[0]
+    found = answer.lower(run, question.with_value(Exact(epsilon)), 1.0)[0]
     return None if found is None else Fraction(found)
 
 

@@ -77,13 +77,13 @@ def group_delta(
 
     None where it is not `below` what is known.
     """
-    last = answer(run, question.at(Exact(Fraction(question.value) / size)))
+    last = answer(run, question.with_value(Exact(Fraction(question.value) / size)))
     if (
         not size * last.value < below
     ):  # delta is not smaller at any place before the last one, and the factor is at least k
         return None
     x, _ = best_place(run, size, question, deltas, last.value)
-    found = answer(run, question.at(x))
+    found = answer(run, question.with_value(x))
     return _by_lemma(found, grown_delta(found.value, x, size), question)
 
 
@@ -164,13 +164,13 @@ def group_epsilon(run: RunRecord, size: int, question: Question, answer: Ask, be
 
         It is not positive where x is enough.
         """
-        known[x] = answer(run, asked.at(Exact(Fraction(x))))
+        known[x] = answer(run, asked.with_value(Exact(Fraction(x))))
         grown = grown_delta(known[x].value, Fraction(x), size)
         if grown <= delta:
             return min(math.log(grown / float(delta)), 0.0) if grown > 0 else -math.inf
         return max(math.log(grown / float(delta)), 5e-324)
 
-    start = answer(run, question.at(Exact(delta / size))).value  # the factor is at least k
+    start = answer(run, question.with_value(Exact(delta / size))).value  # the factor is at least k
     if not 0 <= size * start < below or float(delta) == 0:
         return None
     x = _least(gap, start, below / size)

@@ -22,7 +22,7 @@ from cumulant.accounting import answer
 from cumulant.accounting.answer import below_zero
 from cumulant.accounting.choices import DIRECTIONS
 from cumulant.accounting.numbers import brief, rounded_up
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_values
 from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion import array_answers
@@ -98,7 +98,7 @@ class PrivacyLoss:
 
         `accuracy` is that of `delta`: what a grid may add to epsilon, relatively.
         """
-        asked, scalar = checked("epsilon", epsilon, ANY_EPSILON)
+        asked, scalar = check_values("epsilon", epsilon, ANY_EPSILON)
         question = _question("epsilon", accuracy)
         if self.direction == "both":
             found = np.atleast_1d(answer.delta(self.run, asked, question))
@@ -116,7 +116,9 @@ class PrivacyLoss:
             return whole  # what holds for both directions holds for each
         from cumulant.exact.answer import directed_end
 
-        return min(whole, directed_end(rounds, self._place, question.at(epsilon).query, float(question.accuracy)))
+        return min(
+            whole, directed_end(rounds, self._place, question.with_value(epsilon).query, float(question.accuracy))
+        )
 
     @property
     def _place(self) -> int:
@@ -144,14 +146,14 @@ class PrivacyLoss:
         whole = min(whole, directed_largest(rounds, self._place))
         if asked == 0:
             return whole
-        return min(whole, directed_end(rounds, self._place, question.at(asked).query, float(question.accuracy)))
+        return min(whole, directed_end(rounds, self._place, question.with_value(asked).query, float(question.accuracy)))
 
     def tail(self, x: Number | Iterable[Number]) -> float | Floats:
         """Bound P(loss > x) from above for every pair of neighbours.
 
         By the best of some hockey-stick divergences below x.
         """
-        asked, scalar = checked("x", x, ANY_EPSILON)
+        asked, scalar = check_values("x", x, ANY_EPSILON)
         places = [(each, e) for each in asked for e in _below(max(min(each, _FARTHEST), -_FARTHEST))]
         deltas = np.atleast_1d(self.hockey_stick([Exact(Fraction(e)) for _, e in places])) if places else np.ones(0)
         most = dict.fromkeys(asked, 1.0)

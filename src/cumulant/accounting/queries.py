@@ -17,7 +17,7 @@ from cumulant.accounting import loss_cumulants as loss
 from cumulant.accounting.choices import BoundName, ConversionName, Direction, Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.plan import planned
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, given
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, read_given
 from cumulant.accounting.run import RunRecord
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
@@ -376,9 +376,9 @@ class Answers(Attacked):
         >>> found.lower <= found.delta, found.delta
         (True, 1e-05)
         """
-        asked, value = given(delta, epsilon)
+        asked, value = read_given(delta, epsilon)
         question = Question.parse_query(method, bound, conversion, accuracy, asked, prove)
-        return Guarantee.of(planned(self.record(), question.at(value)))
+        return Guarantee.of(planned(self.record(), question.with_value(value)))
 
     @question()
     def check(self, *, epsilon: Number, delta: Number, accuracy: Number = DEFAULT_ACCURACY) -> Check:
@@ -389,9 +389,9 @@ class Answers(Attacked):
         >>> [run.check(epsilon=claim, delta=1e-8).verdict for claim in (1.74, 0.8, 0.5)]
         ['holds', 'open', 'false']
         """
-        from cumulant.accounting.check import checked
+        from cumulant.accounting.check import check_claim
 
-        return checked(self.record(), epsilon, delta, accuracy)
+        return check_claim(self.record(), epsilon, delta, accuracy)
 
     @question()
     def epsilon_over(

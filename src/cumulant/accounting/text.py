@@ -78,7 +78,7 @@ def headline(plan: Plan) -> str:
     question, run = plan.question, plan.run
     epsilon, delta = plan.statement
     value = plan.answer.value
-    number = f"{question.found} = {rounded_up(value)} (rounded up) at {question.asked} = {question.value}"
+    number = f"{question.wanted} = {rounded_up(value)} (rounded up) at {question.asked} = {question.value}"
     if question.asked == "epsilon" and delta >= 1:
         return f"{number}: no delta below 1 is known to hold; ask at a larger epsilon."
     if math.isinf(epsilon):
@@ -158,7 +158,7 @@ def interval(plan: Plan) -> str:
     """Return the sentence about the lower end."""
     if plan.run.surrogate:
         return "No lower end is known: the run may be more private than this."
-    found, lower, upper = plan.question.found, plan.lower, plan.answer.value
+    found, lower, upper = plan.question.wanted, plan.lower, plan.answer.value
     if upper == 0:
         return f"The true {found} is 0."
     if not lower:  # that nothing below 0 is true says nothing

@@ -148,7 +148,7 @@ class Grouped(Block):
     """A block that tells the lattice what a run on it is made of, and nothing from below."""
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
-        step = pair.above(Fraction(1), "symmetric")
+        step = pair.upper_step(Fraction(1), "symmetric")
         return None if step is None else (step,)
 
 

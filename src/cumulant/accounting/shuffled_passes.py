@@ -304,6 +304,6 @@ def witnessed_rounds(run: RunRecord) -> Rounds | None:
     def instead(part: Component, pair: Pair) -> Round | None:
         if part.batches is None:
             return None
-        return Round(pair, StatedSteps(pair.unsampled(), tuple(part.batches.witnesses(pair))))
+        return Round(pair, StatedSteps(pair.unsampled_steps(), tuple(part.batches.witnesses(pair))))
 
     return rounds_of(alone, instead)[0]

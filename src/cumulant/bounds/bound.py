@@ -53,13 +53,13 @@ def no_moments(base: Curve, pair: Pair | None) -> str:
 
 def no_profile(base: Curve, pair: Pair | None) -> str:
     """Object to a pair that does not offer the law of its loss, both directions together."""
-    offered = pair is not None and pair.amplified() is not None
+    offered = pair is not None and pair.amplified_curve() is not None
     return no_pair(base, pair) or ("" if offered else "it needs the law of the loss of the pair")
 
 
 def reachable(base: Curve, pair: Pair | None) -> str:
     """Object to a pair whose integrals cannot be evaluated: +inf would give nothing from below."""
-    far, offered = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
+    far, offered = pair is not None and not pair.integrable, pair is not None and pair.mixture_curve() is not None
     return (
         no_pair(base, pair)
         or (
@@ -74,7 +74,7 @@ def reachable(base: Curve, pair: Pair | None) -> str:
 
 def no_poisson(base: Curve, pair: Pair | None) -> str:
     """Object to a pair that does not offer the law of its loss in both of its roles."""
-    offered = pair is not None and pair.poisson() is not None
+    offered = pair is not None and pair.poisson_curve() is not None
     return no_pair(base, pair) or ("" if offered else "it needs the law of the loss of the pair in both roles")
 
 
@@ -102,7 +102,7 @@ def ball(base: Curve, pair: Pair | None) -> str:
 
 def laplace(base: Curve, pair: Pair | None) -> str:
     """Object to all but independent Laplace noise on one query."""
-    offered = pair is not None and pair.query and pair.symmetrised() is not None
+    offered = pair is not None and pair.query and pair.symmetric_law() is not None
     return no_pair(base, pair) or ("" if offered else "it needs one query with independent Laplace noise of one scale")
 
 

@@ -149,7 +149,7 @@ class Round:
         if shift is None or rate is None:
             return *self._dominating(), 0.0
         spread = float(enclosed_delta(shift, rate).upper()) if self.pair.geometry == "diameter" else 0.0
-        return self.pair.above(rate, "remove"), self.pair.transform(rate, "remove"), spread
+        return self.pair.upper_step(rate, "remove"), self.pair.transform(rate, "remove"), spread
 
     def _dominating(self) -> tuple[Step | None, Transform | None]:
         """Return step and transform of a pair that dominates the round; None twice if none does.
@@ -273,7 +273,7 @@ class Rounds:
         if len(self.parts) != 1 or self.parts[0][1] != 1:
             return None if self._product is None else (self._product, Fraction(1))
         one = self.parts[0][0]
-        return (one.pair, one.share) if one.share is not None and one.pair.closed else None
+        return (one.pair, one.share) if one.share is not None and one.pair.has_closed_form else None
 
     @cached_property
     def _product(self) -> Pair | None:
@@ -294,7 +294,7 @@ class Rounds:
             factors.append((points, times))
         # the larger of two profiles is a pair that no neighbours have
         attained = all(
-            one.pair.symmetric and one.pair.attained and one.pair.dominated is one.pair for one, _ in self.parts
+            one.pair.symmetric and one.pair.attained and one.pair.lower_pair is one.pair for one, _ in self.parts
         )
         return product_pair(factors, attained)
 
@@ -305,11 +305,11 @@ class Rounds:
         has its own sampling coin has one of them: only symmetric laws attain it then.
         """
         single = self.single()
-        if single is None or not single[0].dominated.attained:
+        if single is None or not single[0].lower_pair.attained:
             return None
-        if self.single_directed() is not None and not single[0].dominated.symmetric:
+        if self.single_directed() is not None and not single[0].lower_pair.symmetric:
             return None
-        return single[0].dominated, single[1]
+        return single[0].lower_pair, single[1]
 
     @property
     def attained(self) -> bool:

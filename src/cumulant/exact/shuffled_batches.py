@@ -91,7 +91,7 @@ class Batches:
             return
         pure = pure_loss(pair)
         if pure is not None and 0 < pure <= LARGEST:
-            found = ShuffledPair(min(self.full, MOST_REPORTS), epsilon=pure).unsampled()
+            found = ShuffledPair(min(self.full, MOST_REPORTS), epsilon=pure).unsampled_steps()
             if found is not None and len(found) == 1:
                 yield found[0], 0.0
         start = _least_eps0(loss, (log_delta - math.log(times)), self.released)

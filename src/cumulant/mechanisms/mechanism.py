@@ -377,7 +377,7 @@ class Mechanism(Declared, Expression):
     def grouped_pair(self, size: int) -> Pair | None:
         """Return the dominating pair of data sets that differ in so many records, if it is known."""
         pair = None if self.amplified else self.pair()
-        return None if pair is None else pair.grouped(size)
+        return None if pair is None else pair.group_pair(size)
 
     def _slack(self) -> Fraction:
         """Return the slack of its curve; a mechanism that knows it without the curve overrides this."""
@@ -612,7 +612,7 @@ class Sampled(Wrapper):
     @property
     def user_attained(self) -> bool:
         pair = self._lone_pair()
-        return pair is not None and pair.attained and pair.dominated is pair
+        return pair is not None and pair.attained and pair.lower_pair is pair
 
     def user_pair(self, records: int) -> Pair | None:
         """Return the pair of a user who joins or leaves with so many records, each of which is sampled alone.

@@ -205,13 +205,13 @@ class Parallel(Mechanism):
         """Return the pair of a group, by a chain of neighbours or by all spreads of its records; else None."""
         pair = self.pair()
         if pair is not None and pair.chained:
-            return pair.grouped(size)
+            return pair.group_pair(size)
         return None if not self.frozen or self.estimated else _cached_spread(self, size)
 
     def grouped_curve(self, size: int) -> Curve | None:
         pair = self.pair()
         if pair is not None and pair.chained:
-            many = pair.grouped(size)
+            many = pair.group_pair(size)
             return None if many is None else many.curve()
         # the pair is a polygon with a leak; curves of the runs themselves have none
         cases = None if not self.frozen or self.estimated else self._spreads(size)
@@ -277,7 +277,7 @@ class Parallel(Mechanism):
 
 def _directed(part: Component) -> bool:
     """Return True if its losses have a direction, as those of samples."""
-    return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
+    return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled_steps() or ()) > 1)
 
 
 def _largest(cases: tuple[Expression, ...]) -> Pair | None:

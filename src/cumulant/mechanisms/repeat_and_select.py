@@ -235,7 +235,7 @@ class Selected(Wrapper):
         from cumulant.pairs.selection import SelectedPair
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
-        closed = own if own is not None and own.closed else None
+        closed = own if own is not None and own.has_closed_form else None
         mean, known = Fraction(self.scheme.mean), DeltaCache(self._deltas)
         steps = self._steps(closed, max(mean, Fraction(1)))
         moved = self._epsilon_shift(closed, known, steps)

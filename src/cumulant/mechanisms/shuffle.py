@@ -84,7 +84,7 @@ class Shuffle(Scheme):
             return lone
         if (pure < math.inf and not lone.curve().slack()) or lone.local_randomizer() is not None:
             return Shuffled(lone, self)
-        if pair is None or not pair.gridded:
+        if pair is None or not pair.has_grid_loss:
             raise HypothesisError(
                 f"nothing is known of shuffled reports of {inner}, which is not known to be epsilon-DP; write a "
                 f"report that is proved to be so as PureDP(epsilon=…); {BATCHES}"
@@ -183,7 +183,7 @@ class ShuffledByPair(Shuffled):
 def _shuffled(inner: Mechanism, reports: int) -> Pair:
     """Return the pair of shuffled reports: by the blanket of a known randomizer, else by clones of any epsilon-DP one."""
     pair, randomizer = inner.pair(), inner.local_randomizer()
-    found = None if pair is None else pair.shuffled(reports)
+    found = None if pair is None else pair.shuffled_pair(reports)
     if found is not None:
         return found
     if randomizer is not None and randomizer.labels:

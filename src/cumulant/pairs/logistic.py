@@ -82,7 +82,7 @@ class LogisticPair(LossPair):
 
         return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
 
-    def grouped(self, size: int) -> LogisticPair:
+    def group_pair(self, size: int) -> LogisticPair:
         return LogisticPair(self.epsilon * size)
 
     def bounded_range(self) -> Fraction:

@@ -114,7 +114,7 @@ class ShuffledPair(LossPair):
         return AtomLoss(tuple(x.tolist()), tuple(log_q.tolist()), known.equal, math.exp(top) * (1 + known.error))
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         """True if the sums are short enough for balls."""
         if self.values == 2:
             return self.reports <= _MOST_BALLS

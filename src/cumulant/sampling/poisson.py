@@ -178,6 +178,6 @@ class Poisson(Sized):
 
 def _opposite(pair: Pair) -> Iterator[Neighbours]:
     """Yield the laws of a Poisson sample in which a record is replaced by its opposite."""
-    step = pair.below(Fraction(1), "symmetric")
+    step = pair.lower_step(Fraction(1), "symmetric")
     if step is not None:
-        yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))
+        yield Neighbours(OPPOSITE, step, transform=pair.lower_transform(Fraction(1), "symmetric"))

@@ -205,7 +205,7 @@ class Sized(Rated):
         if found is None:
             return None
         mixed, rate, directions = found
-        return mixed.unsampled() if rate == 1 else _in_each(mixed.above, rate, directions)
+        return mixed.unsampled_steps() if rate == 1 else _in_each(mixed.upper_step, rate, directions)
 
     def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
         found = self.drawn(pair)
@@ -237,7 +237,7 @@ def _in_each(
 def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
     """Yield (1-g)Q + gP against Q and the reverse; for a symmetric pair the first is the larger."""
     for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
-        step = pair.below(rate, direction)
+        step = pair.lower_step(rate, direction)
         if step is not None:
-            transform = pair.transform_below(rate, direction)
+            transform = pair.lower_transform(rate, direction)
             yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric, transform=transform)

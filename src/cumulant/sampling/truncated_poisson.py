@@ -85,8 +85,13 @@ class TruncatedPoisson(Scheme):
 
         Returns None where a pair is not known.
         """
-        two = pair.grouped(2)
-        if not pair.symmetric or two is None or not two.symmetric or None in (pair.poisson(), two.poisson()):
+        two = pair.group_pair(2)
+        if (
+            not pair.symmetric
+            or two is None
+            or not two.symmetric
+            or None in (pair.poisson_curve(), two.poisson_curve())
+        ):
             return None
         free, cut, share = shares(Fraction(self.rate), int(self.limit), records)
         branches = (Branch(free, pair, Fraction(self.rate)), Branch(cut, two, share))
@@ -107,7 +112,7 @@ class TruncatedPoisson(Scheme):
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         announced = self._public_choice(pair)
-        return None if announced is None else announced.unsampled()
+        return None if announced is None else announced.unsampled_steps()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TruncatedPoisson) and self._key() == other._key()

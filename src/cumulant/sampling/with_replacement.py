@@ -120,8 +120,8 @@ class WithReplacement(Scheme):
         branches, sample = [], int(self.sample)
         while last < sample and rate:
             most = min(last + max(last // 4, 1), sample)
-            many = pair.grouped(most)
-            if many is None or not many.symmetric or many.amplified() is None:
+            many = pair.group_pair(most)
+            if many is None or not many.symmetric or many.amplified_curve() is None:
                 return ()
             once = Fraction(1, int(self.population))
             weight = fraction_above(lambda: upper_tail(sample, once, last + 1) / BALLS.number(rate))  # noqa: B023
@@ -139,7 +139,7 @@ class WithReplacement(Scheme):
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         announced = self._public_choice(pair, _GRID_TAIL)
-        return None if announced is None else announced.unsampled()
+        return None if announced is None else announced.unsampled_steps()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WithReplacement) and self._key() == other._key()

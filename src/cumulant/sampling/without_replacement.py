@@ -101,7 +101,7 @@ class WithoutReplacement(Sized):
         yield from proposition11(pair, self.rate)
         if self.displaces:
             return
-        triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
+        triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.lower_step(self.rate, "remove")
         if two is not None:
             transform = None if triple is None else pair.triple_transform(self.rate)
             yield Neighbours(TRIPLE, triple or two, covered=triple is None, transform=transform)

@@ -85,12 +85,12 @@ def _dominated_type(one: Round, times: int) -> DominatedType | None:
     """Return one round type; None if neither its triples nor a single step are known."""
     rate = one.scheme.triples()
     if rate is not None:
-        extremes, law = one.pair.extremes(), one.pair.symmetrised()
+        extremes, law = one.pair.extremes(), one.pair.symmetric_law()
         if extremes is not None:
             constraint = ReportConstraint(extremes, rate)
             if extremes.against is extremes.for_it is None:
                 pair, way = one.pair, "remove"
-                return DominatedType(constraint, pair.above(rate, way), pair.transform(rate, way), times)
+                return DominatedType(constraint, pair.upper_step(rate, way), pair.transform(rate, way), times)
             return DominatedType(constraint, None, None, times)
         if one.pair.query and law is not None:
             return DominatedType(LaplaceConstraint(law.scale, one.pair.query, rate), None, None, times)

@@ -577,7 +577,7 @@ def _hockey_stick(loss: Array, log_p: Array, epsilon: float) -> float:
 
 def attained_loss(pair: Pair) -> Loss | None:
     """Return the loss of a pair that fixed steps attain; None where the pair only dominates, as for PureDP and profiles."""
-    lower = pair.dominated
+    lower = pair.lower_pair
     known = lower.symmetric and lower.attained and not lower.estimated and not lower.promise
     return lower.loss() if known else None
 

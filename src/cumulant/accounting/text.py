@@ -286,7 +286,7 @@ def _part(part: Component) -> str:
     if part.inner is None:
         return f"{short_name(part)} runs {_count(times)}"
     if part.scheme is not None and part.lone and part.inner.parts[0].scheme is None:
-        return part.scheme.said(short_name(part.inner.parts[0]), times)
+        return part.scheme.describe(short_name(part.inner.parts[0]), times)
     drawn = f"drawn afresh {_count(times)}" if times > 1 else "drawn"
     return f"one sample on which {_parts(part.inner, ' and ')}, {drawn} by {part.scheme}"
 

@@ -43,7 +43,7 @@ class Sampling(Protocol):
 
     sharpened: ClassVar[str]
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         """Return the pair and the share of the closed form."""
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
@@ -74,7 +74,7 @@ class StatedSteps:
 
     sharpened: ClassVar[str] = "best"
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         """Return the pair without a closed form."""
         return pair, None
 
@@ -113,7 +113,7 @@ class Round:
 
     def __init__(self, base: Pair, scheme: Sampling, named: tuple[Neighbours, ...] = ()) -> None:
         self.base, self.scheme, self.named = base, scheme, named
-        self.pair, self.share = scheme.seen(base)
+        self.pair, self.share = scheme.closed_form(base)
         self.drawn = self.pair is not base
         self.whole = self.share == 1 and not self.drawn
 

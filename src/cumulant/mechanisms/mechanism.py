@@ -649,7 +649,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     for mechanism in inner.terms if scheme.draws else ():
         if refused := mechanism.refused_sample(scheme):
             raise InputError(f"{mechanism} on a {scheme.called} sample: {refused}")
-    made: Expression | None = scheme.around(inner)
+    made: Expression | None = scheme.wrap(inner)
     if made is not None:
         return made
     if not scheme.accepts(inner.relation):
@@ -669,7 +669,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
         if None not in (stated, size) and stated != size:
             said = f"{mechanism} is stated for {stated} records but runs on samples of {size}"
             raise InputError(f"{said}; state it for {size} records")
-    if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
+    if isinstance(inner, Sampled) and (single := scheme.merge(inner.scheme)) is not None:
         return sampled(inner.inner, single)
     if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None, inner.relation):
         raise HypothesisError(f"{inner}: {refused}")

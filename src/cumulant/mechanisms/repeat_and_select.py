@@ -22,7 +22,7 @@ from cumulant.numerics.search import bisect
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 NUMBERS = ("negative-binomial", "poisson")
 _POINTS = 22
@@ -68,7 +68,7 @@ _BITS = 256
 """The precision of balls."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RepeatAndSelect(Scheme):
     """K runs of an expression, each on all the data, of which only the best is published.
@@ -107,7 +107,7 @@ class RepeatAndSelect(Scheme):
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"mean": Domain(Fraction(1), None, low_closed=True)}
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         return inner if self.number == NUMBERS[0] and self.mean == 1 else Selected(inner, self)
 
     def least_share(self) -> Fraction:

@@ -23,7 +23,7 @@ from cumulant.pairs.pair import Pair
 from cumulant.pairs.shuffle import LARGEST, ShuffledPair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 ASSUMED = (
     "all users of Shuffle use the same randomizer, on one record each, and the order of the reports is uniform, drawn after "
@@ -36,7 +36,7 @@ SAMPLED = (
 BY_PAIR = "these reports are amplified with a slack, of which nothing is known on a sample"
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Shuffle(Scheme):
     """Reports of so many users, published in random order.
@@ -66,7 +66,7 @@ class Shuffle(Scheme):
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"reports": COUNT}
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         lone = inner if isinstance(inner, Mechanism) and not inner.amplified and not inner.unsampled() else None
         if lone is None or lone.records_changed > 1:
             raise HypothesisError(

@@ -11,7 +11,7 @@ from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.toeplitz import BinGram, Range
 from cumulant.sampling.participation import Factor, Participation, Piece, Pieces, Projection
-from cumulant.sampling.scheme import SCHEMES, known
+from cumulant.sampling.scheme import SCHEMES, register_scheme
 
 _MOST_CLASSES = 64
 """Numbers of classes that are tried, until no product is left; convention: beyond it powers of two only."""
@@ -20,7 +20,7 @@ _CLEARLY_SMALLER = Fraction(49, 50)
 """A number of classes is kept if its largest product is 2 % below that of fewer classes; measured: the rest never won."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class BallsInBins(Participation):
     """One secret draw for the whole run: all epochs use a record in the same step.

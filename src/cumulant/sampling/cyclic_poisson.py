@@ -11,10 +11,10 @@ from cumulant.domains import COUNT, RATE, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.toeplitz import Range
 from cumulant.sampling.participation import Factor, Participation, Piece, Pieces
-from cumulant.sampling.scheme import SCHEMES, known
+from cumulant.sampling.scheme import SCHEMES, register_scheme
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class CyclicPoisson(Participation):
     """Poisson samples from groups of the data that take turns, one group in each step.

@@ -16,7 +16,7 @@ from cumulant.numerics.binomials import upper_tail
 from cumulant.numerics.matrices import short_below
 from cumulant.numerics.toeplitz import Range
 from cumulant.sampling.participation import Chain, Factor, Participation, Piece, Pieces, Projection
-from cumulant.sampling.scheme import SCHEMES, known
+from cumulant.sampling.scheme import SCHEMES, register_scheme
 
 _MOST_LINKS = 8
 """Bands up to which a chain is tried; measured: with more links the steps that are announced cost less."""
@@ -31,7 +31,7 @@ _BITS = 128
 """Bits of the balls; convention: 75 more than a float has."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class MinSep(Participation):
     """Steps that use the same record are at least `separation` apart.

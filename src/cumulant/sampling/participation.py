@@ -80,7 +80,7 @@ class Participation(Scheme):
     elsewhere: ClassVar[str] = "it says in which steps of a MatrixMechanism one record takes part"
     """The spelling that a refusal of another sample names."""
 
-    def around(self, inner: Any) -> Any:
+    def wrap(self, inner: Any) -> Any:
         make = getattr(inner, "with_participation", None)
         if make is not None:
             return make(self)

@@ -16,13 +16,13 @@ from cumulant.exact.witnesses import OPPOSITE, Neighbours
 from cumulant.numerics.binomials import MOST_COUNTED, binomial_masses
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 class Poisson(Sized):
     """A Poisson sample: every record is in it independently with probability `rate`.
 
@@ -111,7 +111,7 @@ class Poisson(Sized):
             'state it by Gaussian.from_clipping(norm, noise, relation="add-remove"), or leave relation out of Poisson'
         )
 
-    def of(self, inner: Scheme) -> Scheme | None:
+    def merge(self, inner: Scheme) -> Scheme | None:
         if not isinstance(inner, Poisson) or type(inner) is not type(self) or inner.stated is not self.stated:
             return None
         return type(self)(rate=spelling(self.rate * inner.rate), relation=self.stated)
@@ -158,7 +158,7 @@ class Poisson(Sized):
         replaced = self._replaced(pair)
         return iter(()) if replaced is None else _opposite(replaced)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         if self._replaces:
             replaced = self._replaced(pair)
             return (pair, None) if replaced is None else (replaced, Fraction(1))

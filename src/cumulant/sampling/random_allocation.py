@@ -16,14 +16,14 @@ from cumulant.exact.grid.allocation import Allocated, AllocatedBelow, attained_l
 from cumulant.exact.grid.allocation_types import MOST_WORK, type_work
 from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RandomAllocation(Scheme):
     """One epoch, in which each record goes into one step that is drawn for it.
@@ -122,11 +122,11 @@ class RandomAllocation(Scheme):
     def numbers(self) -> Mapping[str, Fraction]:
         return {"steps": self.steps, "picks": self.picks}
 
-    def said(self, ran: str, times: int) -> str:
+    def describe(self, ran: str, times: int) -> str:
         epochs = "one whole epoch" if times == 1 else f"each of {times:,} whole epochs"
         return f"{ran} runs in all {int(self.steps):,} steps of {epochs}, records allocated afresh by {self}"
 
-    def around(self, inner: Any) -> Any:
+    def wrap(self, inner: Any) -> Any:
         """Split k picks of t = k b + r steps into blocks with one pick each, unless all types of outputs can be counted.
 
         A random partition of the steps gives r blocks of b + 1 and k - r of b.

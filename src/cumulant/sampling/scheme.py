@@ -166,12 +166,12 @@ class Scheme(ABC):
         """Return the sizes of the sample and of the data set, where they are fixed and public."""
         return None, None
 
-    def of(self, inner: Scheme) -> Scheme | None:
-        """Return the one scheme that samples by `inner` from a sample of this one, if there is one."""
+    def merge(self, inner: Scheme) -> Scheme | None:
+        """Return the one scheme that samples by `inner` from a sample of this one; None if there is none."""
         return None
 
-    def around(self, inner: Any) -> Any:
-        """Return the expression for `inner` on its samples, where that is not a sample."""
+    def wrap(self, inner: Any) -> Any:
+        """Return the expression for `inner` on its samples; None if it is an ordinary `Sampled`."""
         return None
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
@@ -186,7 +186,7 @@ class Scheme(ABC):
         """
         return None
 
-    def said(self, ran: str, times: int) -> str:
+    def describe(self, ran: str, times: int) -> str:
         """Describe so many rounds in which one mechanism ran."""
         if times == 1:
             return f"{ran} runs on one sample drawn by {self}"
@@ -259,7 +259,7 @@ class Scheme(ABC):
         """
         return None
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         """Return a pair and the share g by which the profile of one round is exactly amplified; None if it is not.
 
         The profile is then g d(log(1 + (e^eps - 1)/g)), d that of the pair. It is the pair of the mechanism, unless samples
@@ -279,7 +279,7 @@ S = TypeVar("S", bound=type[Scheme])
 """A class of schemes."""
 
 
-def known(scheme: S) -> S:
+def register_scheme(scheme: S) -> S:
     """Register a scheme for the notation and the laws."""
     SCHEMES[scheme.__name__] = scheme
     return scheme

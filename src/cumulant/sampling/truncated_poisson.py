@@ -16,14 +16,14 @@ from cumulant.errors import InputError
 from cumulant.numerics.binomials import upper_tail
 from cumulant.pairs.public_choice import Branch, PublicChoicePair, fraction_above
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TruncatedPoisson(Scheme):
     """A Poisson sample of this rate, cut to a uniform subset if it is larger than `limit`.
@@ -106,7 +106,7 @@ class TruncatedPoisson(Scheme):
         announced = None if pair is None else self._public_choice(pair)
         return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         announced = self._public_choice(pair)
         return (pair, None) if announced is None else (announced, Fraction(1))
 

@@ -17,7 +17,7 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.binomials import mass, upper_tail
 from cumulant.pairs.public_choice import Branch, PublicChoicePair, branches_of_copies, fraction_above
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
@@ -39,7 +39,7 @@ _GRID_TAIL = Fraction(1, 2**200)
 """The probability of more copies that a grid may count as a leak."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class WithReplacement(Scheme):
     """Independent uniform draws: `sample` of them, each from all `population` records.
@@ -133,7 +133,7 @@ class WithReplacement(Scheme):
         announced = None if pair is None else self._public_choice(pair, _CURVE_TAIL)
         return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         announced = self._public_choice(pair, _GRID_TAIL)
         return (pair, None) if announced is None else (announced, Fraction(1))
 

@@ -14,13 +14,13 @@ from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours
 from cumulant.numerics.binomials import MOST_COUNTED, hypergeometric_masses
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 class WithoutReplacement(Sized):
     """A uniform sample without replacement: every subset of that size is equally likely.
 
@@ -86,7 +86,7 @@ class WithoutReplacement(Sized):
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
 
-    def of(self, inner: Scheme) -> Scheme | None:
+    def merge(self, inner: Scheme) -> Scheme | None:
         if self.displaces or not isinstance(inner, WithoutReplacement) or inner.displaces:
             return None
         return WithoutReplacement(rate=spelling(self.rate * inner.rate))
@@ -109,7 +109,7 @@ class WithoutReplacement(Sized):
             for name, step in zip((CORNER, TURNED), corners or (triple or two,) * 2, strict=True):
                 yield Neighbours(name, step, covered=corners is None)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         return pair, self.rate
 
     def triples(self) -> Fraction | None:

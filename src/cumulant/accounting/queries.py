@@ -470,7 +470,7 @@ class Answers(Attacked):
         upper = array_answers.rdp(self.curve(bound), value, bound_row(bound).upper)
         lower = array_answers.rdp(self.curve("lower"), value, upper=False)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # what rounding outward has made is no room, and 0 / 0 and inf / inf leave none either
+            # a gap that rounding outward has made counts as none, and so do 0 / 0 and inf / inf
             answer: Floats = np.where(upper <= lower * (1 + 1e-12), 1.0, upper / lower)
         return float(answer[0]) if scalar else answer
 

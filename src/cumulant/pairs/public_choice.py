@@ -54,7 +54,7 @@ class PublicChoicePair(Pair):
     directed: bool
     leak: Fraction = Fraction(0)
     beyond: tuple[Branch, ...] = ()
-    """Faces that are larger than what leaks, where they are known: a curve without slack takes them in its place."""
+    """Branches that bound the leak from above; a curve without slack takes them in its place. Empty if none are known."""
 
     attained = False
 

@@ -325,8 +325,8 @@ def _linear(one: Ratio, steps: int, top: float, cut: float, upper: bool, trimmer
         step = (top - base) / _SET.cells
     finest = LinearGrid(base, step)
     line: SumGrid = finest
-    small, large = _parted(one, top)
-    single = _placed(small, finest) if upper else _labels(small, finest)
+    small, large = _split_ratios(one, top)
+    single = _split_to_multiples(small, finest) if upper else _labels(small, finest)
     q, p = float(large.cell_q.sum()), float(large.cell_p.sum())
     q, p = max(q, float(large.q.sum())), max(p, float(np.sum(large.q * large.w)))
     most = 0 if q == 0 and p == 0 else _largest_number(steps, q, p, cut)
@@ -356,7 +356,7 @@ def _linear(one: Ratio, steps: int, top: float, cut: float, upper: bool, trimmer
     return [*found, _with_large(laws, large, one, steps, upper, scale)]
 
 
-def _parted(one: Ratio, top: float) -> tuple[Ratio, Ratio]:
+def _split_ratios(one: Ratio, top: float) -> tuple[Ratio, Ratio]:
     """Return the ratios up to K and those above it; points and cells are parted alike."""
     below, inside = one.w <= top, np.exp(one.cell) <= top
     small = replace(one, w=one.w[below], q=one.q[below], cell=one.cell[inside], cell_q=one.cell_q[inside])
@@ -364,7 +364,7 @@ def _parted(one: Ratio, top: float) -> tuple[Ratio, Ratio]:
     return replace(small, cell_p=one.cell_p[inside]), replace(large, cell_p=one.cell_p[~inside])
 
 
-def _placed(one: Ratio, line: LinearGrid) -> Masses:
+def _split_to_multiples(one: Ratio, line: LinearGrid) -> Masses:
     """Split points to the multiples of a step: y = w/h lies between two integers, and its share is exact."""
     y = (one.w - line.base) / line.step
     cell = np.floor(y).astype(np.int64)
@@ -404,14 +404,14 @@ def _with_large(
         while small[1].m.size > cells:
             small = small[0].coarser(small[1])
         error = max(error, small[1].error + beside[1].error)
-        s, m, p = _weighted(number, steps, small if small[1].count else None, beside)
+        s, m, p = _label_sums(number, steps, small if small[1].count else None, beside)
         there = (m > _LEAST_MASS) & (p > _LEAST_MASS)
         s, m, p = s[there], m[there], p[there]
         gatherer.add(np.log(s / steps) if upper else np.log(p / m), m, p)
     return gatherer.part(error)
 
 
-def _weighted(
+def _label_sums(
     number: int, steps: int, small: tuple[SumGrid, Masses] | None, large: tuple[SumGrid, Masses]
 ) -> tuple[Array, Array, Array]:
     """Return sums, Q-masses and P-masses of C(t,J) m^(t-J) b^J; from below P counts the record in either part."""

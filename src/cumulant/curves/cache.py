@@ -1,4 +1,4 @@
-"""The memory of values: those of data stay, those of a user's Python object last for one question.
+"""The memory of values: those of data stay, those of a Python object end with a question.
 
 Such an object may change between two questions, so nothing that was found out about it may answer the second one.
 Within a question the same curve is asked many times, and it is built once.

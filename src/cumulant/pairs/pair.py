@@ -237,7 +237,7 @@ class Pair(ABC):
         return None if law is None else law.transform(rate, direction)
 
     def lower_transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """Return the transform of the output laws that `lower_step` names; None if it is not offered.
+        """Return the transform of the output laws of `lower_step`; None if it is not offered.
 
         A pair that overrides `lower_step` must override this too.
         """

@@ -124,7 +124,7 @@ def _reached(bound: float, claimed: Fraction) -> bool:
 
 
 def _lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str]:
-    """Return a number that no claim can undercut at this delta, and the data sets that show it."""
+    """Return a number that no claim can undercut at this delta, and the data sets that show it; None if none is known."""
     if question.value > 0:
         return answer.lower(run, question, found)[:2]
     known = [answer.lower(run, question.with_value(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]

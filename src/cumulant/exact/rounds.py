@@ -44,25 +44,25 @@ class Sampling(Protocol):
     sharpened: ClassVar[str]
 
     def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        """Return the pair and the share of the closed form."""
+        """Return the pair and the share of the closed form; the share is None if there is none."""
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the steps that bound the round from above."""
+        """Return the steps that bound the round from above; None if no grid can hold them."""
 
     def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
-        """Return the transforms of the steps."""
+        """Return the transforms of the steps; None if the line may not be asked."""
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         """Yield the neighbours that bound the round from below."""
 
     def theorem_b_rate(self, pair: Pair) -> Fraction | None:
-        """Return the rate of Theorem B."""
+        """Return the rate of Theorem B; None if its hypotheses do not hold."""
 
     def triples(self) -> Fraction | None:
-        """Return the rate at which a round is a triple of neighbouring laws."""
+        """Return the rate at which a round is a triple of neighbouring laws; None if it is no such triple."""
 
     def sizes(self) -> tuple[Fraction | None, Fraction | None]:
-        """Return the sizes of the sample and of the data set."""
+        """Return the sizes of the sample and of the data set, each None if it is not fixed and public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class StatedSteps:
     sharpened: ClassVar[str] = "best"
 
     def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        """Return the pair without a closed form."""
+        """Return the pair, and None: no closed form is claimed."""
         return pair, None
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the stated steps."""
+        """Return the stated steps; None if none were stated."""
         return self.stated
 
     def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:

@@ -247,7 +247,8 @@ class Parallel(Mechanism):
     def _pair(self) -> Pair | None:
         """Return the polygon through points of the larger profile, which is convex.
 
-        If all parts are of one kind, it is the pair of that part.
+        If all parts are equal, it is the pair of that part. Returns None if losses have a direction, or the
+        profile is out of reach.
         """
         if (
             not self.moved

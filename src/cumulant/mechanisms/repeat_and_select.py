@@ -181,9 +181,9 @@ class Selected(Wrapper):
         return [float(delta) for delta in self.inner.delta(epsilon=asked)]
 
     def _epsilon_shift(self, closed: Pair | None, deltas: Deltas, steps: list[float]) -> Fraction | None:
-        """Return by how much epsilon is moved.
+        """Return the amount that is added to epsilon; None if it is infinite.
 
-        (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
+        It is (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
 
         The steps are asked together with what is needed first.
         """

@@ -77,7 +77,8 @@ class SparseVector(Mechanism):
     def pair(self) -> Pair | None:
         """Return the pair of the Laplace noise on the threshold, shifted by the other answers.
 
-        delta(x) <= that of Laplace noise on the threshold at x less what the answers above it cost.
+        delta(x) is at most that of Laplace noise on the threshold at x less the cost of the answers above it. Returns None for
+        Gaussian noise, and if the privacy loss is beyond all grids.
         """
         threshold, query = self._shifts()
         moved = query * self.hits

@@ -55,7 +55,10 @@ class DensityPair(Densities, Pair):
         return DensityCurve(self)
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
-        """Return K and two derivatives, from INT p e^{lambda y} y^n, as balls around the quadrature."""
+        """Return K and two derivatives as balls around the quadrature; None for more.
+
+        They follow from INT p e^{lambda y} y^n.
+        """
         if count > 3:
             return None
         lam = np.array([float(at)])

@@ -63,7 +63,7 @@ class LaplacePair(Pair):
         return (LaplaceLaw(self.shift),)
 
     def triple(self, rate: Fraction) -> Step | None:
-        """Return three values for a vector query; a scalar has no two directions to move in."""
+        """Return three values for a vector query; None for a scalar, which moves in one direction."""
         if not self.attained or self.query == "scalar":
             return None
         return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))

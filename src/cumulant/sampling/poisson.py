@@ -145,7 +145,8 @@ class Poisson(Sized):
     def drawn(self, pair: Pair) -> tuple[Pair, Fraction, Directions] | None:
         """Return the pair with the record removed and added, or the pair of a record that is replaced.
 
-        A record that is not replaced is there in one of the data sets, and the run sees it removed or added throughout.
+        A record that is not replaced is in one of the data sets, and the run sees it removed or added throughout.
+        Returns None if no pair is known for a record that is replaced.
         """
         if self._replaces:
             replaced = self._replaced(pair)

@@ -109,7 +109,7 @@ class RandomAllocation(Scheme):
     def shorter(self) -> RandomAllocation | None:
         """Return the allocation with the next smaller power of two of steps.
 
-        More steps are more private, and epochs share these.
+        More steps are more private, and epochs share these. Returns None if there is none, or for several picks.
         """
         fewer = 1 << (int(self.steps) - 1).bit_length() - 1
         return RandomAllocation(fewer) if self.picks == 1 and fewer > 1 else None
@@ -162,7 +162,7 @@ class RandomAllocation(Scheme):
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps with the record removed and with the record added in the whole run.
 
-        The record is there in one of the data sets.
+        One of the data sets has the record. Returns None if no grid can hold them.
         """
         loss, count, picks = pair.loss(), int(self.steps), int(self.picks)
         if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count)):
@@ -170,7 +170,7 @@ class RandomAllocation(Scheme):
         return Allocated(loss, count, "remove", picks), Allocated(loss, count, "add", picks)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
-        """Data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
+        """Yield data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
         loss, count, picks = None if self.surrogate else attained_loss(pair), int(self.steps), int(self.picks)
         if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count, upper=False)):
             return

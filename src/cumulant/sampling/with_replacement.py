@@ -103,7 +103,7 @@ class WithReplacement(Scheme):
         return self.sample, self.population
 
     def _public_choice(self, pair: Pair, tail: Fraction) -> PublicChoicePair | None:
-        """Return the pair whose coin says how often the record was drawn, given that it was."""
+        """Return the pair that reveals how often the record was drawn, given that it was; None if it is not known."""
         if not pair.symmetric:
             return None
         rate, weights, leak = copies(int(self.sample), int(self.population), tail)

@@ -383,7 +383,7 @@ def _rounded_log_delta(log_delta: float) -> float:
 def _locate_log_delta(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, ReferenceChoice | None]:
     """Return about log delta at this epsilon and the choice there, by tangents.
 
-    Log delta mostly lies below its tangents; this only guides the search.
+    Log delta mostly lies below its tangents; this only guides the search. The choice is None if no reference is known there.
     """
     at = choose_reference(rounds, log_delta := _rounded_log_delta(log_delta))
     for _ in range(THEOREM_W.tangents):

@@ -6,7 +6,7 @@ They hand their components over to the accounting.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, replace
 from fractions import Fraction
 from functools import partial
@@ -604,10 +604,10 @@ class Sampled(Wrapper):
 
         The number is revealed, and bounds how many neighbours the samples are apart.
         """
+        from cumulant.pairs.public_choice import count_pair
+
         pair, counts = self._lone_pair(), self.scheme.group_counts(size)
-        if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
-            return None
-        return _seen_count(pair, counts)
+        return None if pair is None or counts is None else count_pair(pair, counts)
 
     @property
     def user_attained(self) -> bool:
@@ -620,6 +620,8 @@ class Sampled(Wrapper):
         It is Gaussian noise around a random number of shifts, which is attained. For other symmetric noise the number is
         revealed. Returns None if no pair is known.
         """
+        from cumulant.pairs.public_choice import count_pair
+
         pair, counts = self._lone_pair(), self.scheme.user_counts(records)
         if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
             return None
@@ -629,16 +631,7 @@ class Sampled(Wrapper):
             from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 
             return GaussianMixturePair(Shifts.of([i * shift for i in range(records + 1)], counts))
-        return _seen_count(pair, counts)
-
-
-def _seen_count(pair: Pair, counts: Sequence[Fraction]) -> Pair | None:
-    """Return the pair of a sample in which the number of records is seen, from the law of that number; None if unknown."""
-    from cumulant.pairs.public_choice import PublicChoicePair, branches_of_copies
-
-    rate = 1 - counts[0]
-    branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
-    return None if branches is None else PublicChoicePair((branches,), False)
+        return count_pair(pair, counts)
 
 
 def sampled(inner: Expression, scheme: Scheme) -> Expression:

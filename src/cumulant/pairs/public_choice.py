@@ -276,6 +276,19 @@ def branches_of_copies(pair: Pair, rate: Fraction, weights: Sequence[Fraction]) 
     return tuple(branches)
 
 
+def count_pair(pair: Pair, counts: Sequence[Fraction]) -> PublicChoicePair | None:
+    """Return the pair of a sample that reveals how many records of a group it has.
+
+    `counts` is the law of that number, from 0 on. Returns None if the pair is not symmetric, the sample never has one of
+    them, or the pair of several records is not known.
+    """
+    rate = 1 - counts[0]
+    if not pair.symmetric or rate <= 0:
+        return None
+    branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
+    return None if branches is None else PublicChoicePair((branches,), False)
+
+
 def fraction_above(ball: Callable[[], Any]) -> Fraction:
     """Return a fraction that is not below a ball, at 192 bits."""
     with BALLS.at(192):

@@ -64,12 +64,14 @@ class BallsInBins(Participation):
             raise InputError(f"bins={self.bins} must be at most steps={factor.steps}: later bins would have no step")
 
     def square(self, factor: Factor) -> Range:
-        """All bins may be announced: the largest squared norm of a mode of |C|."""
+        """Return the largest squared norm of a mode of |C|: all bins may be announced."""
         found = factor.bins(int(self.bins))
         return Range(Fraction(0), found.diagonal)
 
-    def above(self, factor: Factor) -> tuple[Pieces, ...]:
-        """Algorithm A: announce j mod g; all products in a class are at most c, all squares at most d.
+    def upper_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
+        """Return the rounds of Algorithm A, one list for each number g of classes that gains.
+
+        It announces j mod g; all products in a class are at most c, all squares at most d.
 
         The Gram matrix c 1 1^T + (d - c) I is at least that of each class in every entry, so that a Gaussian of squared
         sensitivity c beside an allocation of one of squared sensitivity d - c dominates the run. Classes have at least
@@ -94,8 +96,8 @@ class BallsInBins(Participation):
         """The modes on the line of the first mode, and on that of their sum."""
         return tuple(_projection(each) for each in factor.bins(int(self.bins)).projections)
 
-    def below(self, factor: Factor) -> tuple[Pieces, ...]:
-        """The Gram matrix c 1 1^T + (d - c) I with the least entries, c at most d."""
+    def lower_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
+        """Return the rounds with the Gram matrix c 1 1^T + (d - c) I of the least entries, c at most d."""
         gram, count = factor.bins(int(self.bins)), int(self.bins)
         found: list[Pieces] = []
         common = min(gram.least_product, gram.least_diagonal)

@@ -58,7 +58,9 @@ class FixedOrder(Participation):
             )
 
     def square(self, factor: Factor) -> Range:
-        return factor.every(factor.steps // int(self.epochs) if self.epochs is not None else int(self.every or 1))
+        return factor.periodic_square(
+            factor.steps // int(self.epochs) if self.epochs is not None else int(self.every or 1)
+        )
 
     def __str__(self) -> str:
         said = (

@@ -25,7 +25,10 @@ from cumulant.sampling.scheme import SCHEMES
 WAYS = ("value", "position")
 ASSUMED = "the part of every record is fixed before the mechanisms of that part start"
 _POINTS = 48
+"""Intervals between the points of a profile through which the polygon goes; chosen by hand, any number is valid."""
+
 _SMALLEST = 1e-14
+"""Delta up to whose epsilon the points of the profile reach; chosen by hand, any delta is valid."""
 
 _MOST_SPREADS = 12
 """Ways to spread a group over the parts that are composed; measured: each takes 20 to 100 ms, beyond it the chain answers."""

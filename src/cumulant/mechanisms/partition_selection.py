@@ -37,6 +37,8 @@ _DIGITS = 12
 """Significant digits of the chance to show a key, rounded up (convention)."""
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _THRESHOLD = Domain(
     Fraction(1), None, low_closed=True, hint="a key of one user must be rare; Laplace and Gaussian need at least 1"
 )

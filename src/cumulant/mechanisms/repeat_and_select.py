@@ -47,14 +47,20 @@ _ROUNDS = 6
 """Times that this epsilon is looked for closer by."""
 
 _PARTS: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
+"""Multiples of the epsilon that Rényi divergences find, at which delta is asked first; chosen by hand."""
+
 _NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
 """Multiples of the epsilon that Rényi divergences or floats find, at which the least one may be; chosen by hand."""
 
 _NEXT = (-0.02, 0.0, 0.02, 0.1)
+"""Distances from the guessed place at which delta is asked, as parts of the bracket; chosen by hand."""
+
 _BENT = 0.75
 """Points are closer together far out, where delta falls faster."""
 
 _FARTHEST = Fraction(280)
+"""Epsilon beyond which no point of a profile counts; chosen by hand."""
+
 _BEYOND = 0.005
 """Part of the distance of two points by which a new one lies beyond the cubic's; by hand: delta is a little smaller there."""
 

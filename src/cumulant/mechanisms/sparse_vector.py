@@ -16,7 +16,10 @@ from cumulant.relation import Relation
 
 NOISES = ("laplace", "gaussian")
 _POINTS = 64
+"""Intervals between the points of a profile through which the polygon goes; chosen by hand, any number is valid."""
+
 _MOST_STEPS = 10**6
+"""Queries of all hits with Gaussian noise, at most; a bound of time."""
 
 
 @register

@@ -202,12 +202,13 @@ def _losses(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]
     """
     with np.errstate(over="raise", invalid="raise", divide="ignore", under="ignore"):
         try:
-            return _composed(epoch, cut)
+            return _epoch_losses(epoch, cut)
         except FloatingPointError as error:
             raise OverflowError("no grid holds so large ratios") from error
 
 
-def _composed(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]:
+def _epoch_losses(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]:
+    """Return rising losses, log P-masses, leak and slip of an epoch, mixed over the number of clones."""
     allowed = _TRIM * math.exp(cut)
     numbers, weights, lost, error = _numbers(epoch.batches, epoch.eps0, allowed)
     one = ratio_law(epoch.law, _FINE, 16.0 * math.floor((cut - math.log(8 * epoch.batches)) / 16))

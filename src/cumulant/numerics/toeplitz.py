@@ -205,6 +205,7 @@ class ToeplitzFactor:
 
 @lru_cache(maxsize=64)
 def _from_bands(bands: tuple[Fraction, ...], steps: int) -> ToeplitzFactor:
+    """Return the factor with this first column, exact if its denominators are short."""
     while len(bands) > 1 and not bands[-1]:
         bands = bands[:-1]
     unit = math.lcm(*(band.denominator for band in bands))
@@ -278,6 +279,7 @@ def _unrolled(head: Any, period: int, length: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _bins(factor: ToeplitzFactor, count: int) -> BinGram:
+    """Return bounds of the inner products of the sums of every `count`-th column."""
     steps, bands, last = factor.steps, factor.bands, min(count, factor.steps)
     near, far = range(1, min(bands, last)), range(max(count - bands + 1, 1), last)
     distances = sorted({*near, *(far if steps > count else ())})

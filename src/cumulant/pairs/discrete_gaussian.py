@@ -225,6 +225,7 @@ class DiscreteGaussianCurve(Curve):
 
 
 def _log_theta(variance: Fraction, on: Arithmetic) -> Any:
+    """Return log theta(0), the log of the normalising sum, in this arithmetic."""
     if on.exact:
         return log_zero_ball(variance)
     if not on.enclosing:

@@ -356,6 +356,7 @@ def _maximum(values: list[Array], on: Arithmetic) -> Array:
 
 
 def _float_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
+    """Return K of one direction at each lambda in floats or enclosures, without cancellation."""
     log_mass, loss = direction.enclosures if on.enclosing else direction.floats
     if not loss.size:
         return on.asarray(np.zeros(len(lam)))

@@ -259,6 +259,7 @@ def _outputs(shift: int, variance: Fraction, last: int, on: Arithmetic, bits: in
 def _cached_outputs(
     shift: int, variance: Fraction, last: int, exact: bool, enclosing: bool, bits: int
 ) -> tuple[Array, Array]:
+    """Return losses and log P-masses as `_outputs` does; arithmetics cannot be keys of a cache."""
     with BALLS.at(bits):
         mass = log_scaled(variance, last + 1, bits)
         log_p = [mass[abs(x - shift)] for x in range(shift // 2 + 1, last + 1)]

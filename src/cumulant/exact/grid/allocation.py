@@ -149,6 +149,7 @@ def ratio_law(loss: Loss, points: int, log_mass: float) -> Ratio:
 
 
 def _atoms(loss: Loss) -> Ratio:
+    """Return the law of the ratio of one step with finitely many losses; a leak is a ratio of 0."""
     x, log_q = loss.atoms()
     if loss.equal > 0:
         x, log_q = np.append(x, 0.0), np.append(log_q, math.log(loss.equal))
@@ -196,6 +197,10 @@ def epoch_law(loss: Loss, steps: int, cut: float, upper: bool) -> EpochLaw:
 
 
 def _epoch_law(loss: Loss, steps: int, cut: float, upper: bool) -> EpochLaw:
+    """Return the law of an epoch, from above or from below, with its leaks, errors and slip.
+
+    Raises OverflowError if no grid holds the ratios.
+    """
     trimmer = Trimmer(steps, _SET.trim * math.exp(cut))
     one = ratio_law(loss, _SET.fine, 16.0 * math.floor((cut - math.log(8 * steps)) / 16))
     total = float(one.q.sum())

@@ -106,7 +106,7 @@ def delta(shift: Fraction, rate: Fraction) -> float:
     l(x) - l(y) = -sinh((x+y)/2) sinh((x-y)/2) / (4 cosh^2(x/2) cosh^2(y/2)).
 
     >>> round(delta(Fraction(1), Fraction(1, 1000)), 12)
-    2.07525e-07
+    2.07524e-07
     """
     if rate >= Fraction(1, 2):
         return 0.0

@@ -14,7 +14,8 @@ To add a test function, write its terms, poles and constants here; `Line` needs 
 whose m is not 0 or 1, poles whose transform is not that of the terms, and those for which `tail_power` is wrong. Name the
 function in `EVERY` of tests/exact/test_test_functions.py, which compares it with its definition and checks that it is not
 negative. An answer takes it by `Side.test`: `sides` of inversion/choose.py offers Theorem B beside the profile, and
-adaptive/theorem_w.py chooses n. Lower ends, which subtract images, are those of the hockey stick alone.
+adaptive/theorem_w.py chooses n. Two things ask for a function by name: lower ends, which subtract images, are those of the
+hockey stick, and `_invert_delta` of inversion/solver.py searches the gap of Theorem B in balls where much cancels.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,13 +46,24 @@ ABOUT_A_PACKAGE = {
 }
 """Attacks on a whole package, and documents that use it."""
 
-BANNED_OPENINGS = ("The same", "What ", "Whether", "Who ", "Of ", "That of", "Where ")
+BANNED_OPENINGS = ("The same", "What ", "Whether", "Who ", "Of ", "That of", "Where ", "How ", "Which ")
 """First words of a docstring that leave the reader without a subject."""
 
 SHORT = ("losses", "pairs", "numerics", "curves", "conversion")
 """Packages in which every first line has at most 90 characters."""
 
-EXPLAINED = ("exact", "losses", "pairs", "numerics", "curves", "bounds", "conversion")
+EXPLAINED = (
+    "exact",
+    "losses",
+    "pairs",
+    "numerics",
+    "curves",
+    "bounds",
+    "conversion",
+    "accounting",
+    "filters",
+    "sampling",
+)
 """Packages in which every module constant has a reason."""
 
 
@@ -77,15 +89,20 @@ def imported(path: Path) -> Iterator[str]:
         waiting.extend(ast.iter_child_nodes(node))
 
 
-def banned_openings(text: str) -> list[str]:
-    """Return the first lines of docstrings, of modules, classes and functions, that begin with a banned opening."""
-    found = []
+def docstrings(text: str) -> Iterator[str]:
+    """Yield the docstrings of a module, of its classes, functions, constants and attributes."""
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = (ast.get_docstring(node) or "").split("\n")[0]
-            if first.startswith(BANNED_OPENINGS):
-                found.append(first)
-    return found
+            yield ast.get_docstring(node) or ""
+            for named, after in pairwise(node.body):
+                if isinstance(named, ast.Assign | ast.AnnAssign) and isinstance(after, ast.Expr):
+                    found = after.value.value if isinstance(after.value, ast.Constant) else None
+                    yield found if isinstance(found, str) else ""
+
+
+def banned_openings(text: str) -> list[str]:
+    """Return the first lines of docstrings that begin with a banned opening."""
+    return [found.split("\n")[0] for found in docstrings(text) if found.startswith(BANNED_OPENINGS)]
 
 
 def undocumented_constants(text: str) -> list[str]:
@@ -97,11 +114,11 @@ def undocumented_constants(text: str) -> list[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
         constants = [name for name in names if name.isupper()]
-        told = (
+        explained = (
             isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str)
         )
-        told |= "#" in lines[node.lineno - 1] or lines[node.lineno - 2].lstrip().startswith("#")
-        if constants and (not told or len(constants) > 1):
+        explained |= "#" in lines[node.lineno - 1] or lines[node.lineno - 2].lstrip().startswith("#")
+        if constants and (not explained or len(constants) > 1):
             found += constants
     return found
 
@@ -179,6 +196,8 @@ def test_every_constant_has_a_reason() -> None:
 
 def test_the_rules_of_language_can_fail() -> None:
     assert banned_openings('"""Return it."""\ndef f():\n    """What it is."""\n') == ["What it is."]
+    attribute = 'A = 1\n"""Of bits."""\nclass C:\n    b: int = 2\n    """How many."""\n'
+    assert banned_openings(attribute) == ["Of bits.", "How many."]
     assert undocumented_constants('A = 1\nB, _C = 1, 2\n"""Why."""\nD = 3  # bits; convention\n') == ["A", "B", "_C"]
 
 

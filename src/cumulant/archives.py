@@ -327,7 +327,7 @@ def _proof_script(found: Guarantee, method: str, claim: Check | None = None) -> 
     ask = shlex.join(
         [
             "cumulant",
-            question.found,
+            question.wanted,
             found.run,
             f"--{question.asked}",
             question.value.text,

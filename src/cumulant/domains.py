@@ -22,7 +22,7 @@ import numpy as np
 from cumulant.errors import InputError, shown
 
 Number = int | float | Fraction | Decimal | str
-"""What every numeric parameter accepts."""
+"""A number as every numeric parameter accepts it."""
 
 _TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
 _UNDERSCORES = re.compile(r"(?<=[0-9])_(?=[0-9])")
@@ -396,7 +396,11 @@ class Line:
         return value
 
 
-TRUTH, LINE = Truth(), Line()
+TRUTH = Truth()
+"""True or False."""
+
+LINE = Line()
+"""A text on one line, without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +431,15 @@ def listed(name: str, value: Any, items: str = "numbers, such as [2, 3]") -> lis
         raise InputError(f"{name}={shown(value)} must be a list of {items}: {error}") from error
 
 
-_ZERO, _ONE, _TINY, _HUGE = Fraction(0), Fraction(1), Fraction(1, 10**300), Fraction(10**300)
+_ZERO = Fraction(0)
+_ONE = Fraction(1)
+
+_TINY = Fraction(1, 10**300)
+"""Smallest size of a number other than 0, unless its domain is `extreme`; derived: floats end at 2.2e-308."""
+
+_HUGE = Fraction(10**300)
+"""Largest size of a number, unless its domain is `extreme`; derived: floats end at 1.8e308."""
+
 POSITIVE = Domain(_ZERO, None)
 NONNEGATIVE = Domain(_ZERO, None, low_closed=True)
 RATE = Domain(

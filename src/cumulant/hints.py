@@ -24,7 +24,7 @@ MEANT = {
     "µ": "there are no Greek units; write the number, like 1e-6",
     "∞": "a parameter is a finite number",
 }
-"""What else is typed where the notation has another sign."""
+"""The meaning of signs that are typed where the notation has another one."""
 
 CALLED = {
     "normal": "Gaussian",
@@ -63,7 +63,7 @@ CALLED = {
     "n": "population",
     "records": "population",
 }
-"""What others call a mechanism, a scheme or a parameter, in lower case."""
+"""Names that others give to a mechanism, a scheme or a parameter, in lower case, with ours."""
 
 INSTEAD = {
     "epsilon": "noise has a scale: Laplace(scale=S/epsilon) is epsilon-DP at sensitivity S; PureDP(epsilon=...) is a promise",
@@ -72,7 +72,7 @@ INSTEAD = {
     "rounds": "repetitions are written with *, like Gaussian(sigma=5) * 1000",
     "epochs": "repetitions are written with *, one for each step, or use cumulant dpsgd",
 }
-"""What to do about a parameter that something has not, and that is often looked for there."""
+"""Advice on a parameter that something does not have, and that is often looked for there."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
@@ -97,7 +97,7 @@ BATCHES = (
     'Gaussian(..., relation="replace-one") @ ShuffledBatches(batches=...) * epochs; RandomAllocation(steps=...) is the loop '
     "in which every record goes into a step chosen for it alone, so that batches have random sizes (docs/shuffled-batches.md)"
 )
-"""What to say to whoever asks for the privacy of shuffled batches."""
+"""The answer to those who ask for the privacy of shuffled batches."""
 
 REFUSED = dict.fromkeys(
     ("shuffled", "shuffledbatch", "shuffling", "reshuffle", "reshuffled", "permutation", "permuted"), BATCHES

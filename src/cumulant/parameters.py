@@ -175,7 +175,7 @@ class Declared:
     """The attributes that make an object, computed ones left out; None for a class that is not declared."""
 
     joint: ClassVar[tuple[Less, ...]] = ()
-    """What must be true of several parameters together; laws and calibrations keep to it."""
+    """Constraints on several parameters together; laws and calibrations keep to them."""
 
     def __post_init__(self, *given: Any) -> None:
         """Check every parameter, then keep them all."""

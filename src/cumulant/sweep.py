@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cumulant import domains, plot_registry
 from cumulant.accounting.choices import BoundName, ConversionName, Method
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, read_given
 from cumulant.domains import Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.notation import parse
@@ -147,8 +147,8 @@ def sweep(
     >>> [row["epsilon"] for row in table]
     [1.03, 0.807]
     """
-    asked, value = given(delta, epsilon)
-    question = Question.parse_query(method, bound, conversion, accuracy, asked).at(value)
+    asked, value = read_given(delta, epsilon)
+    question = Question.parse_query(method, bound, conversion, accuracy, asked).with_value(value)
     grid = _grid(expression, parameters)
     known = _Journal.open_file(journal, expression, question) if journal is not None else None
     done = {} if known is None else dict(known.rows)
@@ -273,7 +273,7 @@ def _answers(chunk: list[_Setting], question: Question) -> list[Answered]:
 
 
 def _row(run: str, question: Question, value: float | None, error: str) -> Row:
-    stated = question.stated
+    stated = question.as_float
     epsilon, delta = (stated, value) if question.asked == "epsilon" else (value, stated)
     return {"run": run, "epsilon": epsilon, "delta": delta, "error": error}
 

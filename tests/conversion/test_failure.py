@@ -33,7 +33,7 @@ def test_rounds_say_why_they_are_not_composed(text: str, reason: Reason) -> None
 
 def test_an_answer_keeps_its_failure_and_a_guarantee_its_sentence() -> None:
     run = cm.ZeroConcentrated(rho="1/50")
-    question = Question.parse_query("best", None, None, Exact("1e-3"), "delta").at(Exact("1e-6"))
+    question = Question.parse_query("best", None, None, Exact("1e-3"), "delta").with_value(Exact("1e-6"))
     found = answer(run.record(), question)
     assert found.failure == Failure(Reason.CURVE_ONLY, str(run))
     assert run.guarantee(delta="1e-6").note == found.note == found.failure.sentence

@@ -81,7 +81,7 @@ def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
     assert Rounds((one(GAUSSIAN, FIXED), (stated, 1))).theorem_b is None
     assert Rounds((one(GAUSSIAN, FIXED),)).theorem_b is not None
     assert Rounds((one(GAUSSIAN, WHOLE),)).theorem_b is None  # without a sample there is nothing to gain
-    several = GAUSSIAN.composed([(GAUSSIAN, 2)])
+    several = GAUSSIAN.composed_pair([(GAUSSIAN, 2)])
     assert several is not None
     assert Rounds((one(several, FIXED),)).theorem_b is None  # on one sample they may adapt to one another
     assert Rounds((one(several, WHOLE), one(GAUSSIAN, FIXED))).theorem_b is not None

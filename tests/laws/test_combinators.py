@@ -155,7 +155,7 @@ def found(run: Expression) -> str:
 
 
 def test_a_group_that_changes_one_part_only_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Parallel, "grouped_pair", lambda run, size: run.pair() and run.pair().grouped(size))
+    monkeypatch.setattr(Parallel, "grouped_pair", lambda run, size: run.pair() and run.pair().group_pair(size))
     monkeypatch.setattr(Parallel, "grouped_curve", cm.Mechanism.grouped_curve)
     response = cm.RandomizedResponse(p="0.7501")
     for run in (response | response, cm.parallel(response, response, by="position")):

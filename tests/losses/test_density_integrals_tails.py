@@ -120,7 +120,7 @@ def test_pieces_give_what_each_integral_gives(law: Callable[[Any], Any]) -> None
     orders = np.concatenate([[1e-9, 0.5], np.geomspace(2, 4000, 7)])
     with question():
         pair = DensityPair(law, lambda x: law(x - 0.5))
-        for curve in (pair.curve(), pair.mixed()(Fraction(1, 100)), pair.amplified()(Fraction(1, 100))):
+        for curve in (pair.curve(), pair.mixture_curve()(Fraction(1, 100)), pair.amplified_curve()(Fraction(1, 100))):
             alone = [curve.cgf([order])[0] for order in orders]
             assert curve.cgf(orders) == pytest.approx(alone, rel=1e-9)
 

@@ -13,7 +13,7 @@ from flint import acb, arb
 from scipy import integrate, optimize, special
 
 import cumulant as cm
-from cumulant.exact.inversion.float_line import tilted
+from cumulant.exact.inversion.float_line import tilted_transform
 from cumulant.exact.inversion.line import transform_values
 from cumulant.losses.replacement_transform import GaussianReplacementLaw, LaplaceReplacementLaw
 from cumulant.losses.strip_rule import float_whole_rule, whole_rule
@@ -77,7 +77,7 @@ def test_transform_is_the_integral_of_the_definition(law: DensityLaw, lam: float
         for value, exact in zip(values, known, strict=True):
             assert value.overlaps(exact)
             assert float(abs(value - exact).upper()) < 1e-17 * float(abs(known[0]).upper())
-    found = tilted(float_whole_rule(law, lam, top, -25.0), np.linspace(0.0, top, 5))
+    found = tilted_transform(float_whole_rule(law, lam, top, -25.0), np.linspace(0.0, top, 5))
     assert abs(found.cgf - math.log(float(abs(known[0]).mid()))) <= found.cgf_slack + 1e-15
     for log_phi, slack, exact in zip(found.log_phi, found.slack, known, strict=True):
         phi = complex(exact / known[0])

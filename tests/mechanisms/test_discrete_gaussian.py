@@ -112,7 +112,7 @@ def test_two_gaussians_enclose_vectors() -> None:
             for j in range(3)
             if i * i + j * j <= 5
         ]
-        assert pair.dominated.profile(epsilon) <= max(needed) <= pair.profile(epsilon)
+        assert pair.lower_pair.profile(epsilon) <= max(needed) <= pair.profile(epsilon)
 
 
 def test_wide_noise_is_answered_from_both_sides() -> None:

@@ -50,7 +50,7 @@ def test_announced_classes_are_those_of_the_reference(row: dict[str, Any]) -> No
     run, epsilon = run_of(row), str(row["epsilon"])
     assert isinstance(run, cm.Mechanism)
     known = [float(value) for value in row["algorithm_A_by_g"].values()]
-    listed = [float(each.delta(epsilon)) for each in run.above()]  # type: ignore[attr-defined]
+    listed = [float(each.delta(epsilon)) for each in run.dominating_runs()]  # type: ignore[attr-defined]
     of_reference = [each for each in listed if any(math.isclose(each, other, rel_tol=1e-3) for other in known)]
     assert len(listed) - len(of_reference) == (row["bins"] == 10)  # five classes of two bins, which the reference lacks
     found = run.delta(epsilon)
@@ -330,7 +330,7 @@ def test_classes_are_those_of_the_dense_gram_matrix(bins: int, steps: int, bands
         allowed.add((shared, gram.max() - shared, min(map(len, classes))))
     factor = cm.MatrixMechanism(bands=bands, steps=steps, sigma=1).factor
     listed = set()
-    for pieces in cm.BallsInBins(bins=bins).above(factor):
+    for pieces in cm.BallsInBins(bins=bins).upper_pieces(factor):
         *common, rest = pieces
         assert isinstance(rest.scheme, cm.RandomAllocation)
         listed.add((float(sum(each.square for each in common)), float(rest.square), int(rest.scheme.steps)))
@@ -370,10 +370,10 @@ def test_the_smaller_gram_matrix_is_positive_semidefinite() -> None:
     for matrix in (cm.MatrixMechanism(matrix=rows, sigma=1), cm.MatrixMechanism(bands=[1, 1, 1, 1], steps=4, sigma=1)):
         gram = matrix.gram(cm.BallsInBins(bins=2))
         assert [int(each) for each in (gram.diagonal, gram.least_diagonal, gram.least_product)] == [10, 6, 7]
-        (pieces,) = cm.BallsInBins(bins=2).below(matrix.factor)
+        (pieces,) = cm.BallsInBins(bins=2).lower_pieces(matrix.factor)
         assert [(int(piece.square), str(piece.scheme)) for piece in pieces] == [(6, "None")]
     banded = cm.MatrixMechanism(bands=BANDS, steps=4, sigma=1)  # M = [[5/2, 3/2], [3/2, 9/4]]
-    (pieces,) = cm.BallsInBins(bins=2).below(banded.factor)
+    (pieces,) = cm.BallsInBins(bins=2).lower_pieces(banded.factor)
     assert [(piece.square, str(piece.scheme)) for piece in pieces] == [
         (Fraction(3, 2), "None"),
         (Fraction(3, 4), "RandomAllocation(steps=2)"),

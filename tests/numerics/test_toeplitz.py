@@ -50,9 +50,9 @@ def test_toeplitz_matrices_agree_with_enumeration(seed: int) -> None:
     first = column(generator, bands, -3 if seed % 2 else 0)
     rows, factor = rows_of(first, steps), ToeplitzFactor.from_bands(first, steps)
     square = products(rows)
-    assert factor.once().upper == factor.once().lower == max(square[t][t] for t in range(steps))
+    assert factor.column_square().upper == factor.column_square().lower == max(square[t][t] for t in range(steps))
     gram, bins = gram_of_bins(rows, gap), factor.bins(gap)
-    assert bins.diagonal == factor.every(gap).upper == max(gram[j][j] for j in range(gap))
+    assert bins.diagonal == factor.periodic_square(gap).upper == max(gram[j][j] for j in range(gap))
     assert bins.least_diagonal == min(gram[j][j] for j in range(gap))
     for distance in range(1, gap):
         pairs = [gram[j][j + distance] for j in range(gap - distance)]
@@ -62,7 +62,7 @@ def test_toeplitz_matrices_agree_with_enumeration(seed: int) -> None:
     for classes in range(1, gap):  # the wrap-around is part of the modes
         same = [gram[j][k] for j in range(gap) for k in range(gap) if j != k and (j - k) % classes == 0]
         assert bins.largest_product(classes) == max(same)
-    truth, found = best_apart(rows, gap, most), factor.apart(gap, most)
+    truth, found = best_apart(rows, gap, most), factor.separated_square(gap, most)
     assert found.lower <= truth <= found.upper
     falling = all(a >= b >= 0 for a, b in pairwise(first))
     assert not falling or found.upper == truth
@@ -82,10 +82,10 @@ def test_dense_matrices_agree_with_enumeration(seed: int, exact: bool, monkeypat
     factor, square, gram = DenseFactor.from_rows(rows), products(rows), gram_of_bins(rows, gap)
     near = 1 + F(1, 10**9)
     largest = max(square[t][t] for t in range(steps))
-    assert factor.once().lower <= largest <= factor.once().upper <= largest * near
+    assert factor.column_square().lower <= largest <= factor.column_square().upper <= largest * near
     every = max(sum(square[s][t] for s in range(j, steps, gap) for t in range(j, steps, gap)) for j in range(gap))
-    assert factor.every(gap).lower <= every <= factor.every(gap).upper <= every * near
-    apart = factor.apart(gap, most)
+    assert factor.periodic_square(gap).lower <= every <= factor.periodic_square(gap).upper <= every * near
+    apart = factor.separated_square(gap, most)
     assert apart.lower <= best_apart(rows, gap, most) <= apart.upper
     bins = factor.bins(gap)
     assert max(gram[j][j] for j in range(gap)) <= bins.diagonal
@@ -93,7 +93,7 @@ def test_dense_matrices_agree_with_enumeration(seed: int, exact: bool, monkeypat
     for distance in range(1, gap):
         assert max(gram[j][j + distance] for j in range(gap - distance)) <= bins.by_distance.get(distance, 0)
     if exact:
-        assert factor.once().exact
+        assert factor.column_square().exact
         assert bins.diagonal == max(gram[j][j] for j in range(gap))
 
 
@@ -105,15 +105,17 @@ def test_a_blt_is_the_matrix_of_its_powers() -> None:
     exact, found = ToeplitzFactor.from_bands(first, steps), ToeplitzFactor.from_blt(weights, decays, steps)
     for gap in (1, 3, 7):
         truth = sum((x * x for x in _mode([abs(each) for each in first], gap)), F(0))
-        assert found.every(gap).lower <= truth <= found.every(gap).upper <= truth * (1 + F(1, 10**30))
-        assert exact.every(gap).upper >= truth
+        assert (
+            found.periodic_square(gap).lower <= truth <= found.periodic_square(gap).upper <= truth * (1 + F(1, 10**30))
+        )
+        assert exact.periodic_square(gap).upper >= truth
     # one step: 1 + SUM w_r w_s (1 - (th_r th_s)^(n-1)) / (1 - th_r th_s)
     closed = 1 + sum(
         w * v * (1 - (a * b) ** (steps - 1)) / (1 - a * b)
         for w, a in zip(weights, decays, strict=True)
         for v, b in zip(weights, decays, strict=True)
     )
-    assert found.once().lower <= closed <= found.once().upper
+    assert found.column_square().lower <= closed <= found.column_square().upper
 
 
 def _mode(first: list[Fraction], gap: int) -> list[Fraction]:
@@ -123,10 +125,10 @@ def _mode(first: list[Fraction], gap: int) -> list[Fraction]:
 def test_a_long_run_needs_no_dense_matrix() -> None:
     """Ten million steps: m_0 repeats itself, so that only its head is kept."""
     factor = ToeplitzFactor.from_bands((F(1), F(1, 2), F(1, 4)), 10**7)
-    assert factor.every(1000).upper == 10**4 * F(21, 16)
+    assert factor.periodic_square(1000).upper == 10**4 * F(21, 16)
     assert len(factor._mode(factor.upper, 1000)) < 4000
     blt = ToeplitzFactor.from_blt((F(1, 10),), (F(99, 100),), 10**4)
-    assert blt.every(100).upper - blt.every(100).lower < F(1, 10**30)
+    assert blt.periodic_square(100).upper - blt.periodic_square(100).lower < F(1, 10**30)
 
 
 def test_projections_are_not_above_the_modes() -> None:

@@ -35,12 +35,12 @@ def test_two_gaussians_enclose_the_sums() -> None:
         pair = near_gaussian_pair(shift**2, Fraction(sigma**2), 1)
         assert pair is not None
         assert not pair.attained
-        assert pair.dominated is not pair
+        assert pair.lower_pair is not pair
         mu = shift / sigma
         for step in range(-12, 220):
             epsilon = max(0.0, mu * mu / 2 + mu * step / 8)
             true = log_sum(sigma, shift, epsilon)
-            above, below = pair.log_profile(epsilon), pair.dominated.log_profile(epsilon)
+            above, below = pair.log_profile(epsilon), pair.lower_pair.log_profile(epsilon)
             assert below - 1e-9 <= true <= above + 1e-9, (sigma, shift, epsilon)
             narrowest = min(narrowest, above - true, true - below)
     assert narrowest < 1e-3  # the two are not far apart
@@ -144,12 +144,12 @@ def test_a_group_has_no_lower_pair() -> None:
     """Nothing is known of a group from below, nor of a sum with one."""
     pair = near_gaussian_pair(4, Fraction(100), 3)
     assert pair is not None
-    group = pair.grouped(3)
+    group = pair.group_pair(3)
     assert not group.attained
-    assert group.dominated is group
+    assert group.lower_pair is group
     joined = cm.Gaussian(sigma=10).pair()
     assert joined is not None
-    whole = joined.composed([(joined, 5), (group, 2)])
+    whole = joined.composed_pair([(joined, 5), (group, 2)])
     assert whole is not None
     assert not whole.attained
-    assert not whole.dominated.attained
+    assert not whole.lower_pair.attained

@@ -158,11 +158,11 @@ def test_with_other_mechanisms_a_run_is_exact_only_if_all_of_it_is() -> None:
 
 def test_what_is_not_overridden_is_not_offered() -> None:
     quiet = Quiet(P, ANSWERS)
-    assert (quiet.laws(), quiet.symmetrised(), quiet.loss(), quiet.triple(Fraction(1, 2))) == (None, None, None, None)
-    assert (quiet.mixed(), quiet.amplified(), quiet.poisson()) == (None, None, None)
-    assert (quiet.above(Fraction(1, 2), "symmetric"), quiet.below(Fraction(1, 2), "remove")) == (None, None)
-    assert (quiet.has_moments, quiet.closed, quiet.gridded) == (False, False, False)
-    assert quiet.composed([(quiet, 2)]) is None
+    assert (quiet.laws(), quiet.symmetric_law(), quiet.loss(), quiet.triple(Fraction(1, 2))) == (None, None, None, None)
+    assert (quiet.mixture_curve(), quiet.amplified_curve(), quiet.poisson_curve()) == (None, None, None)
+    assert (quiet.upper_step(Fraction(1, 2), "symmetric"), quiet.lower_step(Fraction(1, 2), "remove")) == (None, None)
+    assert (quiet.has_moments, quiet.has_closed_form, quiet.has_grid_loss) == (False, False, False)
+    assert quiet.composed_pair([(quiet, 2)]) is None
     with pytest.raises(cm.HypothesisError, match="Quiet offers no moments"):
         quiet.moments(2)
     with pytest.raises(cm.HypothesisError, match="Quiet offers no profile"):
@@ -180,8 +180,8 @@ def test_a_pair_with_laws_that_is_not_symmetric_has_a_lower_curve_and_no_profile
             return first, AtomLaw((Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 2), Fraction(3, 2)))
 
     pair = Lopsided(P, ANSWERS)
-    assert pair.mixed() is not None
-    assert (pair.amplified(), pair.poisson(), pair.loss()) == (None, None, None)
+    assert pair.mixture_curve() is not None
+    assert (pair.amplified_curve(), pair.poisson_curve(), pair.loss()) == (None, None, None)
 
 
 def test_three_values_are_offered_where_the_description_admits_them() -> None:
@@ -196,20 +196,20 @@ def test_three_values_are_offered_where_the_description_admits_them() -> None:
 def test_gaussians_compose_to_one_and_to_nothing_with_others() -> None:
     """shift^2 adds up; a rational shift is rounded up, and its partner down, by less than 1e-28."""
     one = GaussianPair(Fraction(3, 5), "ball")
-    whole = one.composed([(one, 1), (GaussianPair(Fraction(4, 5)), 1)])
+    whole = one.composed_pair([(one, 1), (GaussianPair(Fraction(4, 5)), 1)])
     assert whole == GaussianPair(Fraction(1), "")
-    assert whole.dominated is whole
+    assert whole.lower_pair is whole
     assert whole.triple(Fraction(1, 2)) is None  # queries on one sample may adapt to one another
-    twice = one.composed([(one, 2)])
+    twice = one.composed_pair([(one, 2)])
     assert isinstance(twice, GaussianPair)
     assert twice.square == 2 * one.shift**2
-    least = twice.dominated.gaussian_shift()
+    least = twice.lower_pair.gaussian_shift()
     assert least is not None
     assert least**2 < twice.square < twice.shift**2
     assert twice.shift - least < Fraction(1, 10**28)
-    assert twice.composed([(twice, 2)]) == GaussianPair(2 * one.shift, "")  # no rounding adds up
-    assert one.composed([(one, 1), (LaplacePair(Fraction(1)), 1)]) is None
-    assert one.composed([(one, 1), (None, 1)]) is None
+    assert twice.composed_pair([(twice, 2)]) == GaussianPair(2 * one.shift, "")  # no rounding adds up
+    assert one.composed_pair([(one, 1), (LaplacePair(Fraction(1)), 1)]) is None
+    assert one.composed_pair([(one, 1), (None, 1)]) is None
 
 
 def test_the_worst_pair_of_a_promise_leaks_what_it_may() -> None:

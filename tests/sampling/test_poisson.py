@@ -202,10 +202,10 @@ def test_sums_add() -> None:
 
 
 def test_one_direction_alone_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    pair, above = GaussianPair(Fraction(1)), GaussianPair.above
+    pair, above = GaussianPair(Fraction(1)), GaussianPair.upper_step
     assert len(cm.Poisson(rate=0.1).steps_of(pair) or ()) == 2
     monkeypatch.setattr(
-        GaussianPair, "above", lambda self, rate, way: above(self, rate, way) if way == "remove" else None
+        GaussianPair, "upper_step", lambda self, rate, way: above(self, rate, way) if way == "remove" else None
     )
     assert cm.Poisson(rate=0.1).steps_of(pair) is None
 

@@ -467,7 +467,7 @@ def test_what_a_run_with_fewer_steps_needs_at_least(base: cm.Mechanism, epochs: 
         rounds, _ = rounds_of(shorter)  # its curve stays that of all steps
         assert rounds is not None
         for asked, value in (("delta", "1e-12"), ("delta", "1e-4"), ("epsilon", "0.5"), ("epsilon", "4")):
-            question = Question.parse_query("best", None, None, DEFAULT_ACCURACY, asked).at(Exact(value))
+            question = Question.parse_query("best", None, None, DEFAULT_ACCURACY, asked).with_value(Exact(value))
             assert least_value(shorter, announced, question) <= answer.by_losses(rounds, question).value
 
 

@@ -148,7 +148,7 @@ class Grouped(Block):
     """A block that tells the lattice what a run on it is made of, and nothing from below."""
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
-        step = pair.above(Fraction(1), "symmetric")
+        step = pair.upper_step(Fraction(1), "symmetric")
         return None if step is None else (step,)
 
 
@@ -202,7 +202,7 @@ def test_a_scheme_without_a_rate_is_explained_and_verified(base: cm.Mechanism) -
 def test_what_a_scheme_does_not_say_is_not_claimed() -> None:
     plain, pair = Block(), GaussianPair(Fraction(1))
     assert (plain.steps_of(pair), list(plain.witnesses(pair))) == (None, [])
-    assert (plain.seen(pair), plain.theorem_b_rate(pair), plain.of(plain), plain.unknowns({})) == (
+    assert (plain.closed_form(pair), plain.theorem_b_rate(pair), plain.merge(plain), plain.unknowns({})) == (
         (pair, None),
         None,
         None,

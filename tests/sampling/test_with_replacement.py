@@ -37,7 +37,7 @@ def law(values: list[float], drawn: Law, sigma: float, edges: Law = EDGES) -> La
 def claimed_pair(base: cm.Mechanism, scheme: WithReplacement) -> PublicChoicePair:
     pair = base.pair()
     assert pair is not None
-    found = scheme.seen(pair)[0]
+    found = scheme.closed_form(pair)[0]
     assert isinstance(found, PublicChoicePair)
     return found
 

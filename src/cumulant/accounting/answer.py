@@ -26,7 +26,7 @@ from cumulant.accounting.dominating_runs import (
 )
 from cumulant.accounting.group_lemma import group_delta, group_epsilon, least_deltas, one_record
 from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS
-from cumulant.accounting.question import DISTANCE, Question, checked, rows
+from cumulant.accounting.question import DISTANCE, Question, check_values, rows
 from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.weaker_run import announced_run, weaker_answer
@@ -63,22 +63,23 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question) -> float | Floats:
     """Return epsilon at one delta, or at each of several."""
-    value, scalar = checked("delta", delta, domains.DELTA)
+    value, scalar = check_values("delta", delta, domains.DELTA)
     if scalar:
-        return answer(run, question.at(value[0])).value
+        return answer(run, question.with_value(value[0])).value
     return run.answer((question, tuple(value)), lambda: _epsilons(run, value, question)).copy()
 
 
 def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
+    """Return epsilon at each delta: the exact answer, or that of the curve where it may be smaller."""
     rounds = rounds_of(run)[0] if question.two_sided else None
     if has_indirect_answer(run, question):
-        return np.array([answer(run, question.at(each)).value for each in value])
-    if not question.row or (rounds and not all(question.at(each).has_composition for each in value)):
-        return np.array([answer(run, question.at(each)).value for each in value])
-    found = _each(rounds, question, value)
+        return np.array([answer(run, question.with_value(each)).value for each in value])
+    if not question.row or (rounds and not all(question.with_value(each).has_composition for each in value)):
+        return np.array([answer(run, question.with_value(each)).value for each in value])
+    found = _exact_answers(rounds, question, value)
     if rounds is not None and question.method == "exact":
         return found.value
-    rest = [each for each, settled in zip(value, _beaten(run, rounds, question, found), strict=True) if not settled]
+    rest = _values_for_curve(run, rounds, question, value, found)
     best = found.least(
         value, rest, lambda: array_answers.least_epsilons(run.curve(question.row), rest, question.formula)
     )
@@ -92,7 +93,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
 
     A negative epsilon is answered by the swapped neighbours.
     """
-    value, scalar = checked("epsilon", epsilon, domains.ANY_EPSILON)
+    value, scalar = check_values("epsilon", epsilon, domains.ANY_EPSILON)
     if any(each < 0 for each in value):
         sizes = [Exact(abs(each)) for each in value]
         mirrored = np.atleast_1d(delta(run, sizes[0] if scalar else sizes, question))
@@ -100,15 +101,16 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
         swapped = np.array([below_zero(each, d) if each < 0 else d for each, d in pairs])
         return float(swapped[0]) if scalar else swapped
     if scalar:
-        return answer(run, question.at(value[0])).value
+        return answer(run, question.with_value(value[0])).value
     return run.answer((question, tuple(value)), lambda: _deltas(run, value, question)).copy()
 
 
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
+    """Return delta at each epsilon, from the run itself or from other runs that bound it."""
     if run.indirect and question.two_sided and (runs := dominating_runs(run)):
         return dominating_deltas(runs, value, question, delta)
     if _has_steps(run, question):
-        return np.array([answer(run, question.at(each)).value for each in value])
+        return np.array([answer(run, question.with_value(each)).value for each in value])
     found = _own_deltas(run, value, question)
     alone = one_record(run) if run.indirect and _has_group_lemma(run, question) else None
     return found if alone is None else least_deltas(*alone, value, question, delta, found)
@@ -117,10 +119,10 @@ def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Float
 def _own_deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
     """Return the deltas of the run as it is written, without the group lemma."""
     rounds = rounds_of(run)[0] if question.two_sided else None
-    found = _each(rounds, question, value)
+    found = _exact_answers(rounds, question, value)
     if rounds is not None and question.method == "exact":
         return found.value
-    rest = [each for each, settled in zip(value, _beaten(run, rounds, question, found), strict=True) if not settled]
+    rest = _values_for_curve(run, rounds, question, value, found)
     best = found.least(value, rest, lambda: array_answers.least_deltas(run.curve(question.row), rest, question.formula))
     return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if rest else 1.0)
 
@@ -136,10 +138,10 @@ def below_zero(epsilon: Fraction, delta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Exact:
+class _ExactAnswers:
     """The answers of the exact layer to several questions, with the order of each.
 
-    Infinity, or 1 for deltas, where it is not asked.
+    An answer is infinite, or 1 for deltas, if the exact layer was not asked.
     """
 
     value: Floats
@@ -155,26 +157,26 @@ class _Exact:
         return np.minimum(self.value, [other.get(each, math.inf) for each in asked])
 
 
-def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) -> _Exact:
+def _exact_answers(rounds: Rounds | None, question: Question, values: Sequence[Exact]) -> _ExactAnswers:
     """Return the answers of the exact layer to several questions, which share their lines."""
     ones, given = np.ones(len(values)), np.array([rounded_down(each) for each in values])
     nothing = math.inf if question.asked == "delta" else 1.0
     if rounds is None:
-        return _Exact(nothing * ones, np.nan * ones, ones, given)
-    listed = sorted({each for each in values if question.at(each).has_composition})
+        return _ExactAnswers(nothing * ones, np.nan * ones, ones, given)
+    listed = sorted({each for each in values if question.with_value(each).has_composition})
     # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
     listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
-    found = _each_by_losses(rounds, question, listed)
+    found = _answers_by_losses(rounds, question, listed)
     known = {
         each: (one.value, math.nan if one.order is None else one.order) for each, one in zip(listed, found, strict=True)
     }
     value, order = np.array([known.get(each, (nothing, math.nan)) for each in values]).reshape(-1, 2).T
-    return _Exact(value, order, ones, given)
+    return _ExactAnswers(value, order, ones, given)
 
 
-def _each_by_losses(rounds: Rounds, question: Question, values: Sequence[Exact]) -> Sequence[Answer]:
+def _answers_by_losses(rounds: Rounds, question: Question, values: Sequence[Exact]) -> Sequence[Answer]:
     """Return answers from compositions that share their lines, or from the closed form of a single round."""
-    queries = [question.at(each).query for each in values]
+    queries = [question.with_value(each).query for each in values]
     if (single := rounds.single()) is not None:
         from cumulant.exact.closed_form import single_answers
 
@@ -187,14 +189,13 @@ def _each_by_losses(rounds: Rounds, question: Question, values: Sequence[Exact])
         return two_sided.upper_ends(rounds, asked, float(question.accuracy), question.theorem_b)
 
 
-def _beaten(
-    run: RunRecord, rounds: Rounds | None, question: Question, found: _Exact
+def _exact_answers_suffice(
+    run: RunRecord, rounds: Rounds | None, question: Question, found: _ExactAnswers
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return True for questions to which Rényi divergences have nothing to add.
+    """Return True for questions whose exact answer is below every answer from Rényi divergences.
 
-    Not even those of explicit neighbours, by floats, are as small.
-
-    Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
+    Floats compare it with the divergences of explicit neighbours. A curve is at least as large as these, so that a curve which
+    is not asked would have given a larger bound.
     """
     nothing = np.zeros(found.value.size, dtype=bool)
     if rounds is None or question.method != "best" or run.surrogate:  # whose neighbours bound nothing from below
@@ -206,7 +207,7 @@ def _beaten(
             return np.asarray((found.value > least) & (found.value < 1))
         pairs = zip(found.value, found.given, strict=True)
         ends = pairs if question.asked == "delta" else ((given, value) for value, given in pairs)
-        return np.array([_attained(rounds, *each) for each in ends], dtype=bool)
+        return np.array([_closed_form_suffices(rounds, *each) for each in ends], dtype=bool)
     known = (found.order > 1) & np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
     if not known.any():
         return nothing
@@ -236,10 +237,18 @@ def _beaten(
     return np.asarray(known & inside & (low.min(axis=1) > enough))
 
 
-def _attained(rounds: Rounds, epsilon: float, delta: float) -> bool:
-    """Return True if Rényi divergences say clearly more than the closed form of the only round, which neighbours attain.
+def _values_for_curve(
+    run: RunRecord, rounds: Rounds | None, question: Question, values: Sequence[Exact], found: _ExactAnswers
+) -> list[Exact]:
+    """Return the values at which the curve may give a smaller answer than the exact layer."""
+    suffices = _exact_answers_suffice(run, rounds, question, found)
+    return [each for each, enough in zip(values, suffices, strict=True) if not enough]
 
-    Of bounded losses a conversion may be tight (of two outputs it is), so that it wins in the last bit.
+
+def _closed_form_suffices(rounds: Rounds, epsilon: float, delta: float) -> bool:
+    """Return True if Rényi divergences are clearly above the closed form of the only round, which neighbours attain.
+
+    They are then not asked. For bounded losses a conversion may be tight (for two outputs it is), and win in the last bit.
     """
     return _NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1 and not _has_bounded_losses(rounds)
 
@@ -255,6 +264,7 @@ def _has_bounded_losses(rounds: Rounds) -> bool:
 
 
 def _orders(centre: int) -> Floats:
+    """Return the lambdas around 2^(centre / `_PER_OCTAVE`) at which floats look at divergences."""
     return np.asarray(_ORDERS * 2 ** (centre / _PER_OCTAVE))
 
 
@@ -272,6 +282,7 @@ def answer(run: RunRecord, question: Question) -> Answer:
 
 
 def _answer(run: RunRecord, question: Question) -> Answer:
+    """Return the smallest answer of all methods that may answer, with its rigour."""
     if not question.row:
         return _by_composition(run, question)
     if not run.indirect:
@@ -322,7 +333,7 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
     if (
         rounds is not None
         and exact is not None
-        and (question.method == "exact" or _settled(run, rounds, question, exact))
+        and (question.method == "exact" or _exact_answer_suffices(run, rounds, question, exact))
     ):
         return exact
     least = math.inf if exact is None else exact.value
@@ -389,16 +400,18 @@ def _by_group_lemma(run: RunRecord, question: Question, below: float) -> Answer 
     return group_epsilon(*alone, question, answer, below)
 
 
-def _settled(run: RunRecord, rounds: Rounds, question: Question, exact: Answer) -> bool:
-    """Return True if Rényi divergences have nothing to add to this answer."""
+def _exact_answer_suffices(run: RunRecord, rounds: Rounds, question: Question, exact: Answer) -> bool:
+    """Return True if this exact answer is below every answer from Rényi divergences."""
     if question.method != "best" or run.surrogate:
         return False
     if rounds.attained:
         given = rounded_down(question.value)
-        return _attained(rounds, *((exact.value, given) if question.asked == "delta" else (given, exact.value)))
+        return _closed_form_suffices(
+            rounds, *((exact.value, given) if question.asked == "delta" else (given, exact.value))
+        )
     order = math.nan if exact.order is None else exact.order
     numbers = (exact.value, order, 1.0, rounded_down(question.value))
-    return bool(_beaten(run, rounds, question, _Exact(*map(np.atleast_1d, numbers)))[0])
+    return bool(_exact_answers_suffice(run, rounds, question, _ExactAnswers(*map(np.atleast_1d, numbers)))[0])
 
 
 def _by_curve(run: RunRecord, question: Question, below: float) -> Answer:
@@ -488,7 +501,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
 
 
 def lower_end(rounds: Rounds, question: Question) -> Answer | None:
-    """Return the largest epsilon, or delta, that explicit neighbouring data sets need."""
+    """Return the largest epsilon, or delta, that explicit neighbouring data sets need; None if no data sets are known."""
     if rounds.single() is not None and not rounds.has_only_named_witnesses:
         from cumulant.exact.closed_form import single_lower_answer
 
@@ -499,7 +512,10 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
 
 
 def lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str, str]:
-    """Return the lower end of the number that was found, the data sets that prove it, and its rigour."""
+    """Return the lower end of the number that was found, the data sets that prove it, and its rigour.
+
+    The lower end is None if the exact layer is not asked, or no data sets are known.
+    """
     if not question.two_sided or not question.has_composition or (run.surrogate and not _has_batches(run)):
         return None, "", ""
     if found == 0:
@@ -508,6 +524,7 @@ def lower(run: RunRecord, question: Question, found: float) -> tuple[float | Non
 
 
 def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
+    """Return the lower end, the data sets that prove it, and its rigour; None if no data sets are known."""
     if run.indirect and has_dominating_runs(run):
         ends = [found for each in dominated_runs(run) if (found := _lower(each, question))[0] is not None]
         return max(ends, key=lambda end: end[0] or 0.0, default=(None, "", ""))
@@ -537,15 +554,15 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
     if not question.row:
         rows(question.method, None, None)  # says which methods answer this
     counts = [domains.times(k) for k in domains.listed("times", times)]
-    question = question.at(domains.DELTA.check("delta", delta))
+    question = question.with_value(domains.DELTA.check("delta", delta))
     if has_indirect_answer(run, question):
         return np.array([answer(run.repeated(k), question).value for k in counts])
     if not (question.two_sided and question.has_composition):
         by_orders = array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
         return _over_by_distance(run, counts, question, by_orders)
-    found = _over(run, counts, question)
+    found = _exact_over(run, counts, question)
     unknown = ~np.isfinite(found.value)
-    rest = unknown if question.method == "exact" else ~_beaten(run, rounds_of(run)[0], question, found)
+    rest = unknown if question.method == "exact" else ~_exact_answers_suffice(run, rounds_of(run)[0], question, found)
     if not rest.any():
         return found.value
     asked = [k for k, open_ in zip(counts, rest, strict=True) if open_]
@@ -572,10 +589,10 @@ def _over_by_distance(run: RunRecord, counts: list[int], question: Question, fou
     return np.where([k in near for k in counts], 0.0, found)
 
 
-def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
+def _exact_over(run: RunRecord, counts: list[int], question: Question) -> _ExactAnswers:
     """Return the epsilon of each number of repetitions by the exact layer.
 
-    Infinity where that cannot take the run.
+    It is infinite if the exact layer cannot take the run.
     """
     from cumulant.exact import answer as two_sided
 
@@ -592,4 +609,4 @@ def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
     }
     value, order = np.array([known.get(k, (math.inf, math.nan)) for k in counts]).reshape(-1, 2).T
     given = np.full(len(counts), rounded_down(question.value))
-    return _Exact(value, order, np.array(counts, dtype=np.float64), given)
+    return _ExactAnswers(value, order, np.array(counts, dtype=np.float64), given)

@@ -26,7 +26,7 @@ from cumulant.accounting.question import (
     METHODS,
     Question,
     check_names,
-    checked,
+    check_values,
     rows,
 )
 from cumulant.accounting.rounds import rounds_of
@@ -45,7 +45,7 @@ RATES = np.geomspace(1e-8, 1.0, 65)
 """The false positive rates of a curve, unless others are asked for."""
 
 _ACCURACY = 0.02
-"""What a grid may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
+"""Part of epsilon that a grid may cost: about that much of the true positive rate, for a tenth of the time."""
 
 _LOSS = 0.01
 """The part by which the epsilons around the best must cost more, times the square of the distance, when a search ends."""
@@ -75,7 +75,7 @@ _HALVED = 5
 """Times that the way beyond the last epsilon is halved."""
 
 _LARGEST = 700.0
-"""Of epsilons, such that e^epsilon is a float."""
+"""Largest epsilon that is used; derived: e^700 is a float, e^710 is none."""
 
 _FIXED = 40
 """Evaluations of R that a fixed point may take; 12 are usual (measured)."""
@@ -84,7 +84,10 @@ _CLOSE = Fraction(1, 10**7)
 """The part of the success by which a fixed point may be too large (far below what is printed)."""
 
 _ALMOST = 1 - 2.0**-50
+"""Largest distance whose quantile is taken; derived: floats near 1 end about there, and the quantile of 1 is infinite."""
+
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +119,7 @@ def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: Metho
     >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
     (1e-06, 8.73e-05)
     """
-    asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
+    asked = list(check_values("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
     rates = np.array([float(rate) for rate in asked])
     return TradeOffCurve(rates, _bounds(run, asked, method), advantage(run, method))
 
@@ -131,7 +134,7 @@ def true_positive_rate(
     0.0924
     """
     check_names(method=method)
-    asked, scalar = checked("fpr", fpr, PROBABILITY)
+    asked, scalar = check_values("fpr", fpr, PROBABILITY)
     found = run.answer(("true positive rates", method, tuple(asked)), partial(_bounds, run, asked, method))
     return float(found[0]) if scalar else found.copy()
 
@@ -441,7 +444,7 @@ class _Statements:
     def ask_alone(self, epsilon: float) -> float:
         """Learn delta at one epsilon as a single question, by the engine that answered the run; return it."""
         question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "epsilon")
-        found = answer.answer(self.run, question.at(Exact(epsilon))).value
+        found = answer.answer(self.run, question.with_value(Exact(epsilon))).value
         self.deltas[epsilon] = min(found, self.deltas.get(epsilon, 1.0))
         return self.deltas[epsilon]
 
@@ -493,9 +496,9 @@ class _Statements:
         return 2.0 ** math.floor(math.log2(size) - 2) if 0 < size < math.inf else 1.0
 
     def half(self) -> float:
-        """epsilon at a delta of 1/2."""
+        """Return the epsilon of the run at delta = 1/2."""
         question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "delta")
-        return answer.answer(self.run, question.at(Exact("0.5"))).value
+        return answer.answer(self.run, question.with_value(Exact("0.5"))).value
 
     def search(self, searches: Sequence[_Search]) -> None:
         """Ask for what each search wants, all at once, until none wants more."""

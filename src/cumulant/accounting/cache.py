@@ -46,7 +46,7 @@ class Source(Hashable, Protocol):
         """Return the proved curve of one run."""
 
     def pair(self) -> Pair | None:
-        """Its dominating pair, if it is known."""
+        """Return the dominating pair of the mechanism, or None if none is known."""
 
 
 def curve_of(mechanism: Source, bound: str) -> Curve:

@@ -20,7 +20,7 @@ from cumulant.html_box import facts_box
 from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up, stated
 
 _NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
-"""What is true with delta = 0 is true with these, so data sets that refute a claim here refute the pure one too."""
+"""Deltas beside 0: a claim that holds at delta = 0 holds at these, so data sets that refute it here refute the pure one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,13 @@ def _plain(value: Any) -> Any:
     return "-inf" if value == -math.inf else plain(value)
 
 
-def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) -> Check:
+def check_claim(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) -> Check:
     """Judge this claim by the epsilon at its delta.
 
     Where that leaves it open, by the delta at its epsilon.
     """
     claimed, given = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
-    by_delta = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").at(given)
+    by_delta = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").with_value(given)
     found = answer.answer(run, by_delta)
     lower, witness = _lower(run, by_delta, found.value)
     value, rigour, verdict = found.value, found.rigour, "open"
@@ -104,7 +104,7 @@ def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) ->
     elif lower is not None and not _reached(lower, claimed):
         verdict = "false"
     elif 0 < given < 1:
-        by_epsilon = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
+        by_epsilon = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "epsilon").with_value(claimed)
         enough = answer.answer(run, by_epsilon)
         needed, name, _ = answer.lower(run, by_epsilon, enough.value)
         if _reached(enough.value, given) and enough.rigour != "estimated":
@@ -124,9 +124,9 @@ def _reached(bound: float, claimed: Fraction) -> bool:
 
 
 def _lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str]:
-    """Return a number that no claim can undercut at this delta, and the data sets that show it."""
+    """Return a number that no claim can undercut at this delta, and the data sets that show it; None if none is known."""
     if question.value > 0:
         return answer.lower(run, question, found)[:2]
-    known = [answer.lower(run, question.at(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
+    known = [answer.lower(run, question.with_value(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
     shown = [(low, name) for low, name in known if low is not None]
     return max(shown, default=(None, ""), key=lambda one: one[0])

@@ -42,7 +42,7 @@ RiskKind = Literal["attribute", "reidentification", "reconstruction", "singling-
 """An attack whose success a prior bounds: the rows of WORDS in `risk`."""
 
 Direction = Literal["both", "remove", "add"]
-"""Which data set is the first: either, the one with the record (which is removed), or the one without it."""
+"""The first data set: either one, the one with the record (which is removed), or the one without it."""
 
 PictureKind = Literal["all", "epsilon", "rounds", "rdp", "trade-off"]
 """The panels of a picture: all of them, or one row of CHARTS in `plotting.charts`."""

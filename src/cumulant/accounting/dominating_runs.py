@@ -48,7 +48,7 @@ def averaged_square(run: RunRecord) -> Fraction:
     """
     found = Fraction(0)
     for part in run.parts:
-        shift = None if part.pair is None or not part.lone or part.group > 1 else part.pair.dominated.gaussian_shift()
+        shift = None if part.pair is None or not part.lone or part.group > 1 else part.pair.lower_pair.gaussian_shift()
         share = Fraction(1) if part.scheme is None else part.scheme.averaged
         found += part.times * share * (shift or 0) ** 2
     return found
@@ -114,7 +114,7 @@ def _replaced(run: RunRecord, choices: list[tuple[RunRecord, ...] | None]) -> tu
 
 
 def _gathered(parts: list[Component]) -> tuple[Component, ...]:
-    """Parts that are equal become one that runs more often: the exact layer counts kinds of rounds."""
+    """Return the components with equal ones joined and their counts added: the exact layer counts round types."""
     found: dict[object, Component] = {}
     for part in parts:
         key = (part.key, part.scheme, part.group)

@@ -118,7 +118,7 @@ def _theorem(plan: Plan, part: Component, term: Term) -> str:
 
 
 def _stated(term: Term) -> str:
-    """At which (epsilon, delta) each round counts, where a composition theorem chose it."""
+    """Return the (epsilon, delta) that a composition theorem chose for each round; empty if none did."""
     if term.round is None:
         return ""
     epsilon, delta = term.round

@@ -39,6 +39,8 @@ SLACK = Domain(
     Fraction(1),
     hint="it is the part of members that an attack may find beyond N(mu, 1); for slack 0 use gaussian_mu()",
 )
+"""The slack of a fit, strictly between 0 and 1."""
+
 CELLS = 256
 """Cells of the first grid (measured: 64 cells cost 6e-4 of mu, 256 cost 4e-5, and deltas come as one array)."""
 
@@ -73,7 +75,7 @@ CUTS = 6
 """Lower deltas that bound the fit from above, each where the bound is largest (measured: 6 leave a tenth of the fit)."""
 
 LARGEST_MU = 2.0**40
-"""Where the search for mu gives up."""
+"""The mu at which the search gives up; convention: so large a mu protects nobody."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -214,6 +216,8 @@ _IN_FLOATS = _Normal(
     np.log,
     np.log1p,
 )
+"""The normal law in floats, to search with."""
+
 _IN_BALLS = _Normal(
     BALLS.number,
     lambda values: np.array([BALLS.number(Fraction(each)) for each in values], dtype=object),
@@ -224,6 +228,7 @@ _IN_BALLS = _Normal(
     np.frompyfunc(lambda x: x.log(), 1, 1),
     np.frompyfunc(lambda x: x.log1p(), 1, 1),
 )
+"""The normal law in balls, to prove with."""
 
 
 def _profile(mu: Any, epsilons: Any, on: _Normal) -> Any:
@@ -450,7 +455,7 @@ def _lower(run: RunRecord, slack: Exact, epsilons: list[float]) -> float | None:
 def _lower_delta(run: RunRecord, epsilon: float) -> Fraction | None:
     """Return the delta that explicit neighbours need at this epsilon; None where the run has no lower end."""
     question = Question.parse_query(DEFAULT_METHOD, None, None, DEFAULT_ACCURACY, "epsilon")
-    found = answer.lower(run, question.at(Exact(epsilon)), 1.0)[0]
+    found = answer.lower(run, question.with_value(Exact(epsilon)), 1.0)[0]
     return None if found is None else Fraction(found)
 
 

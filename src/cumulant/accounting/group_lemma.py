@@ -30,6 +30,8 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_up
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _FACTOR = 1.25
 """By how much epsilon grows until it is enough: the delta of one record falls fast, so that few steps suffice."""
 
@@ -40,6 +42,7 @@ _CLOSE = 1e-6
 """The part of epsilon within which the search ends; grids are not more accurate."""
 
 _HALVINGS = 40
+"""Steps of the search between both ends, at most; convention: halvings alone reach `_CLOSE` in 20."""
 
 _PLACES = tuple(4.0**j for j in range(-4, 4))
 """Places x at which delta is compared; convention: below the first one the factor is k, nearly."""
@@ -74,13 +77,13 @@ def group_delta(
 
     None where it is not `below` what is known.
     """
-    last = answer(run, question.at(Exact(Fraction(question.value) / size)))
+    last = answer(run, question.with_value(Exact(Fraction(question.value) / size)))
     if (
         not size * last.value < below
     ):  # delta is not smaller at any place before the last one, and the factor is at least k
         return None
     x, _ = best_place(run, size, question, deltas, last.value)
-    found = answer(run, question.at(x))
+    found = answer(run, question.with_value(x))
     return _by_lemma(found, grown_delta(found.value, x, size), question)
 
 
@@ -161,13 +164,13 @@ def group_epsilon(run: RunRecord, size: int, question: Question, answer: Ask, be
 
         It is not positive where x is enough.
         """
-        known[x] = answer(run, asked.at(Exact(Fraction(x))))
+        known[x] = answer(run, asked.with_value(Exact(Fraction(x))))
         grown = grown_delta(known[x].value, Fraction(x), size)
         if grown <= delta:
             return min(math.log(grown / float(delta)), 0.0) if grown > 0 else -math.inf
         return max(math.log(grown / float(delta)), 5e-324)
 
-    start = answer(run, question.at(Exact(delta / size))).value  # the factor is at least k
+    start = answer(run, question.with_value(Exact(delta / size))).value  # the factor is at least k
     if not 0 <= size * start < below or float(delta) == 0:
         return None
     x = _least(gap, start, below / size)

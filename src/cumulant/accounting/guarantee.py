@@ -27,8 +27,10 @@ _COLUMNS = (
     "method",
     "witness",
 )
+"""The attributes that are columns of a table of guarantees."""
 
 _NO_EVIDENCE = Evidence(None, "", ())
+"""The evidence of a guarantee whose file has none."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

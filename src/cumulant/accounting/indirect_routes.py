@@ -30,9 +30,9 @@ class IndirectRoute:
     proof: str
     """The argument, after "Proved by"."""
     theorem: str
-    """What counts of each component."""
+    """The profile that is composed, in the place of each component's theorem."""
     arithmetic: str
-    """How the number was evaluated; {rigour} is that of the answer about the other run."""
+    """The evaluation of the number; {rigour} is that of the answer about the other run."""
 
 
 DOMINATING_RUN = IndirectRoute(

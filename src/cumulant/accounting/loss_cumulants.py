@@ -18,8 +18,13 @@ from cumulant.errors import CertificateError, HypothesisError
 from cumulant.numerics.arithmetic import BALLS
 
 _BITS = (128, 512, 2048)
+"""Bits of the balls, tried in turn; chosen by hand."""
+
 _GOOD = 60
+"""Bits that a derivative must have; derived: seven more than a float has."""
+
 _TINY = 2.0**-1000
+"""Size below which a derivative counts as 0; derived: just above the smallest normal float."""
 
 
 def taylor(run: RunRecord, at: Fraction, count: int) -> list[Any]:

@@ -15,7 +15,7 @@ from cumulant.accounting.run import RunRecord
 from cumulant.html_box import BOX_STYLE
 
 _ROOM = 1.25
-"""How far the axis of a bar goes beyond the upper end."""
+"""End of the axis of a bar, as a multiple of the upper end; convention."""
 
 
 def guarantee(plan: Plan) -> str:
@@ -26,7 +26,7 @@ def guarantee(plan: Plan) -> str:
     True
     """
     question, value = plan.question, plan.answer.value
-    number = f"<b>{question.found} = {rounded_up(value)}</b> at {question.asked} = {escape(str(question.value))}"
+    number = f"<b>{question.wanted} = {rounded_up(value)}</b> at {question.asked} = {escape(str(question.value))}"
     sentences = [text.interval(plan), text.doubled(plan.run), text.what_ran(plan.run), text.proof(plan)]
     if not text.says_something(plan):
         sentences = [text.headline(plan), text.what_ran(plan.run)]
@@ -34,7 +34,7 @@ def guarantee(plan: Plan) -> str:
     return (
         f"<div {BOX_STYLE}><div style='font-size:1.15em'>{number}</div>"
         f"<div style='opacity:0.8'>{escape(text.relation(plan.run))}; {escape(plan.answer.rigour)}</div>"
-        f"{interval_bar(plan.lower, value, question.found)}"
+        f"{interval_bar(plan.lower, value, question.wanted)}"
         + "".join(f"<div>{escape(each)}</div>" for each in sentences if each)
         + f"<details><summary>What is assumed</summary><ul>{listed}</ul></details></div>"
     )

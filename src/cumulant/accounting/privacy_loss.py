@@ -22,7 +22,7 @@ from cumulant.accounting import answer
 from cumulant.accounting.answer import below_zero
 from cumulant.accounting.choices import DIRECTIONS
 from cumulant.accounting.numbers import brief, rounded_up
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_values
 from cumulant.accounting.rounds import rounds_of
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion import array_answers
@@ -37,10 +37,13 @@ from cumulant.relation import Relation
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _SHARES = (0.97, 0.9, 0.8, 0.6, 0.3)
-"""Of x, where e is tried for a bound of P(loss > x)."""
+"""Parts of x at which e is tried for a bound of P(loss > x); chosen by hand, every e < x is valid."""
 
 _BEYOND = (0.1, 0.5, 1.0)
+"""Distances below x <= 0 at which e is tried for a bound of P(loss > x), in nats; chosen by hand."""
+
 _PARTS = (0.1, 0.3, 0.6, 0.85)
+"""Parts of a tail probability at which delta is taken for a bound of its quantile; chosen by hand, all are valid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +98,7 @@ class PrivacyLoss:
 
         `accuracy` is that of `delta`: what a grid may add to epsilon, relatively.
         """
-        asked, scalar = checked("epsilon", epsilon, ANY_EPSILON)
+        asked, scalar = check_values("epsilon", epsilon, ANY_EPSILON)
         question = _question("epsilon", accuracy)
         if self.direction == "both":
             found = np.atleast_1d(answer.delta(self.run, asked, question))
@@ -113,7 +116,9 @@ class PrivacyLoss:
             return whole  # what holds for both directions holds for each
         from cumulant.exact.answer import directed_end
 
-        return min(whole, directed_end(rounds, self._place, question.at(epsilon).query, float(question.accuracy)))
+        return min(
+            whole, directed_end(rounds, self._place, question.with_value(epsilon).query, float(question.accuracy))
+        )
 
     @property
     def _place(self) -> int:
@@ -141,14 +146,14 @@ class PrivacyLoss:
         whole = min(whole, directed_largest(rounds, self._place))
         if asked == 0:
             return whole
-        return min(whole, directed_end(rounds, self._place, question.at(asked).query, float(question.accuracy)))
+        return min(whole, directed_end(rounds, self._place, question.with_value(asked).query, float(question.accuracy)))
 
     def tail(self, x: Number | Iterable[Number]) -> float | Floats:
         """Bound P(loss > x) from above for every pair of neighbours.
 
         By the best of some hockey-stick divergences below x.
         """
-        asked, scalar = checked("x", x, ANY_EPSILON)
+        asked, scalar = check_values("x", x, ANY_EPSILON)
         places = [(each, e) for each in asked for e in _below(max(min(each, _FARTHEST), -_FARTHEST))]
         deltas = np.atleast_1d(self.hockey_stick([Exact(Fraction(e)) for _, e in places])) if places else np.ones(0)
         most = dict.fromkeys(asked, 1.0)
@@ -208,6 +213,7 @@ class PrivacyLoss:
 
 
 _FARTHEST = Fraction(10**300)
+"""Largest size of an epsilon, or of a gap of two, that is computed with; derived: floats end at 1.8e308."""
 
 
 def _below(number: Fraction) -> list[float]:

@@ -17,7 +17,7 @@ from cumulant.accounting import loss_cumulants as loss
 from cumulant.accounting.choices import BoundName, ConversionName, Direction, Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.plan import planned
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, given
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, read_given
 from cumulant.accounting.run import RunRecord
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
@@ -230,8 +230,10 @@ class Attacked(ABC):
 
 
 _LAMBDA = Domain(Fraction(-1), Fraction(10**6), low_closed=True, high_closed=True)
+"""Orders lambda of K and its derivatives; K(-1) = 0 is the lower end for laws of equal support."""
+
 _FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, integer=True)
-"""Of derivatives."""
+"""Orders of a derivative of K; convention."""
 
 
 class Answers(Attacked):
@@ -374,9 +376,9 @@ class Answers(Attacked):
         >>> found.lower <= found.delta, found.delta
         (True, 1e-05)
         """
-        asked, value = given(delta, epsilon)
+        asked, value = read_given(delta, epsilon)
         question = Question.parse_query(method, bound, conversion, accuracy, asked, prove)
-        return Guarantee.of(planned(self.record(), question.at(value)))
+        return Guarantee.of(planned(self.record(), question.with_value(value)))
 
     @question()
     def check(self, *, epsilon: Number, delta: Number, accuracy: Number = DEFAULT_ACCURACY) -> Check:
@@ -387,9 +389,9 @@ class Answers(Attacked):
         >>> [run.check(epsilon=claim, delta=1e-8).verdict for claim in (1.74, 0.8, 0.5)]
         ['holds', 'open', 'false']
         """
-        from cumulant.accounting.check import checked
+        from cumulant.accounting.check import check_claim
 
-        return checked(self.record(), epsilon, delta, accuracy)
+        return check_claim(self.record(), epsilon, delta, accuracy)
 
     @question()
     def epsilon_over(
@@ -468,7 +470,7 @@ class Answers(Attacked):
         upper = array_answers.rdp(self.curve(bound), value, bound_row(bound).upper)
         lower = array_answers.rdp(self.curve("lower"), value, upper=False)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # what rounding outward has made is no room, and 0 / 0 and inf / inf leave none either
+            # a gap that rounding outward has made counts as none, and so do 0 / 0 and inf / inf
             answer: Floats = np.where(upper <= lower * (1 + 1e-12), 1.0, upper / lower)
         return float(answer[0]) if scalar else answer
 

@@ -43,7 +43,10 @@ EXACT_BOUNDS = ("best", "profile", "poisson", "replacement", "allocation", "with
 """The bounds that loss distributions exist for: what an exact answer may name."""
 
 _NOTHING = Exact(0)
+"""The value of a question whose number is not yet given."""
+
 _EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
+"""A valid name of each kind, for error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Question:
     asked: str = "delta"
     value: Exact = _NOTHING
     prove: bool = False
-    """Whether balls must answer, however long they take."""
+    """True if balls must answer, however long they take."""
     two_sided: bool = False
     """True if the exact layer takes part."""
     theorem_b: bool = False
@@ -107,7 +110,7 @@ class Question:
             return cls(method, bound, None, fine, *curve, asked, prove=prove, two_sided=True, theorem_b=free)
         return cls(method, bound, conversion, fine, *rows(by, bound, conversion), asked)
 
-    def at(self, value: Exact) -> Question:
+    def with_value(self, value: Exact) -> Question:
         """Return the question with this number given."""
         return replace(self, value=value)
 
@@ -134,31 +137,31 @@ class Question:
 
     @property
     def formula(self) -> Conversion:
-        """The conversion of the curve."""
+        """Return the conversion of the curve."""
         return CONVERSIONS[self.converted]
 
     @property
-    def found(self) -> str:
-        """The name of the number that is not given."""
+    def wanted(self) -> str:
+        """Return the name of the number that is wanted, "epsilon" or "delta"."""
         return "delta" if self.asked == "epsilon" else "epsilon"
 
     @property
-    def stated(self) -> float:
-        """The given number as a float that claims no more."""
+    def as_float(self) -> float:
+        """Return the given number as a float that claims no more."""
         return stated(self.value)
 
-    def exactly(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
+    def exact_statement(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
         """Return the finite epsilon and the delta that these floats state.
 
         The one that was given means its exact value.
         """
         given, found = (epsilon, delta) if self.asked == "epsilon" else (delta, epsilon)
-        value = self.value if given == self.stated else Fraction(repr(given))
+        value = self.value if given == self.as_float else Fraction(repr(given))
         return (value, Fraction(found)) if self.asked == "epsilon" else (Fraction(found), value)
 
 
-def given(delta: Number | None, epsilon: Number | None) -> tuple[str, Exact]:
-    """Which of the two numbers of a statement was given, and its exact value."""
+def read_given(delta: Number | None, epsilon: Number | None) -> tuple[str, Exact]:
+    """Return the name of the given number, "delta" or "epsilon", and its exact value."""
     if epsilon is None and delta is not None:
         return "delta", domains.DELTA.check("delta", delta)
     if delta is None and epsilon is not None:
@@ -218,8 +221,8 @@ def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, s
     return bound or fixed_bound, conversion or fixed_conversion
 
 
-def checked(name: str, value: Any, domain: Domain) -> tuple[list[Exact], bool]:
-    """Checked questions, and whether one scalar was given."""
+def check_values(name: str, value: Any, domain: Domain) -> tuple[list[Exact], bool]:
+    """Return the exact values of a number or a list of numbers, and True if it was one number."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable) or not getattr(value, "ndim", True):
         return [domain.check(name, value)], True
     return [domain.check(name, each) for each in listed(name, value)], False

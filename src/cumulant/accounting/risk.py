@@ -27,7 +27,10 @@ PRIOR = Domain(
     Fraction(1),
     hint="it is the best success without the release, with all side knowledge; only you know it, so it has no default",
 )
+"""The success of an attack without the release, strictly between 0 and 1."""
+
 CANDIDATES = Domain(Fraction(2), Fraction(10**300), low_closed=True, high_closed=True, integer=True)
+"""Numbers of persons among whom one is named; derived: the prior 1/n must be a float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ WORDS = {
 """The kinds of attack on the value of a record (convention: Kulynych et al. 2025)."""
 
 KINDS = tuple(WORDS)
+"""The names of these kinds."""
 
 
 @dataclass(frozen=True, slots=True)

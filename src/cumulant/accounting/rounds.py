@@ -47,8 +47,8 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> Found:
         # several mechanisms on one sample have one pair for all of them, if any is known
         inside = () if part.lone or part.inner is None else part.inner.parts
         pair = _composed([(None if each.scheme else each.pair, each.times) for each in inside]) if inside else part.pair
-        gaussian = pair is not None and part.scheme is None and pair.composed([(pair, part.times)]) is not None
-        if pair is None or not (gaussian or pair.gridded):
+        gaussian = pair is not None and part.scheme is None and pair.composed_pair([(pair, part.times)]) is not None
+        if pair is None or not (gaussian or pair.has_grid_loss):
             return None, Failure(Reason.CURVE_ONLY, part.name)
         other = None if replaced is None else replaced(part, pair)
         if other is not None:
@@ -78,9 +78,9 @@ def _closed_round(part: Component) -> Round | None:
     """Return the round of a mechanism that ran once on all the data, if it has a closed form; None otherwise."""
     if part.times != 1 or part.scheme is not None or part.inner is not None or part.data_independent:
         return None
-    return Round(part.pair, WHOLE) if part.pair is not None and part.pair.closed else None
+    return Round(part.pair, WHOLE) if part.pair is not None and part.pair.has_closed_form else None
 
 
 def _composed(parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
     first = parts[0][0] if parts else None
-    return None if first is None else first.composed(parts)
+    return None if first is None else first.composed_pair(parts)

@@ -32,6 +32,7 @@ ANSWERS: dict[Hashable, Any] = {}
 """Every remembered answer, by the key of its run and the question."""
 
 T = TypeVar("T")
+"""An answer about a run."""
 
 
 class Described(Protocol):
@@ -74,7 +75,7 @@ class Component:
     """
 
     source: Described
-    """What its texts are written from."""
+    """The mechanism from which its texts are written."""
     times: int
     curve: Callable[[str], Curve]
     pair: Pair | None = None
@@ -82,23 +83,23 @@ class Component:
     estimated: bool = False
     inner: RunRecord | None = None
     key: Hashable = None
-    """What it is equal to."""
+    """A value that is equal for equal components; None if it equals no other one."""
     alone: Component | None = None
     """The part for data sets that differ in one record, where this one is stated for groups."""
     data_independent: bool = False
-    """Whether what it releases does not depend on the data."""
+    """True if its output does not depend on the data."""
     written: bool = True
-    """Whether its name is a text that can be read back; a Python function has none."""
+    """True if its name is a text that can be read back; a Python function has none."""
     surrogate: bool = False
     """True for a surrogate: what ran may be more private, so that only an upper end is known."""
     bounded: bool = False
     """True if its curve uses answers in floats about other runs, so that no answer from the curve is proved."""
     batches: Batches | None = None
-    """How a fresh permutation is cut into batches, where it is a pass over such; its other fields say nothing of that."""
+    """The cut of a fresh permutation into batches; None if it is no pass over such. Its other fields ignore the permutation."""
     witnesses: tuple[Neighbours, ...] = ()
     """Data sets that bound it from below, where the mechanism names them itself; else its scheme does."""
     group: int = 1
-    """How many neighbours apart the data sets are that its statements compare."""
+    """Number of steps from neighbour to neighbour between the data sets that its statements compare."""
     user: bool = False
     """True if those neighbours are the records of one user, which all join or all leave."""
     dominating: Callable[[], tuple[RunRecord, ...]] | None = None

@@ -186,8 +186,8 @@ def _check_provenance(
     """
     by_delta, answer, question = found["asked"] == "delta", plan.answer, plan.question
     epsilon, delta = (
-        question.stated if not by_delta else found["epsilon"],
-        question.stated if by_delta else found["delta"],
+        question.as_float if not by_delta else found["epsilon"],
+        question.as_float if by_delta else found["delta"],
     )
     order = None if plan.order is None else str(plan.order)
     steps, points = answer.width, answer.points
@@ -295,4 +295,4 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[
     ends = found["lower"], found["witness"], found["lower_rigour"]
     # what each part contributes follows from the run and the order: it is computed again and not believed
     known = contributions(run, answer)
-    return Plan(run, question.at(given), answer, known, *ends, release=str(state["cumulant"]) or "unknown")
+    return Plan(run, question.with_value(given), answer, known, *ends, release=str(state["cumulant"]) or "unknown")

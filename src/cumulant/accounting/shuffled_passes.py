@@ -104,7 +104,10 @@ def confirmed_delta(run: RunRecord, question: Question, aim: float) -> float:
 
 
 def _delta(run: RunRecord, question: Question, below: float) -> float | None:
-    """Return the least delta over all eps0 at the epsilon of the question, or one that a smaller epsilon proves."""
+    """Return the least delta over all eps0 at the epsilon of the question, or one that a smaller epsilon proves.
+
+    Returns None if nothing below the known delta can be proved.
+    """
     epsilon, known = rounded_down(question.value), _limits(run)
     search, best = _Search(run, float(question.accuracy)), 1.0
     if search.is_hopeless(epsilon):
@@ -250,7 +253,10 @@ class _Search:
         return other if other is not None and other.delta(epsilon) < best.delta(epsilon) else None
 
     def _best(self, place: int, epsilon: float) -> _Option | None:
-        """Return the option of a place with the least delta, or the one without a slack, which all places share."""
+        """Return the option of a place with the least delta; None if there is none.
+
+        The option without a slack is one of every place.
+        """
         options = (*self._cloned(place), *(() if self._pure is None else (self._pure,)))
         return min(options, key=lambda option: option.delta(epsilon), default=None)
 
@@ -304,6 +310,6 @@ def witnessed_rounds(run: RunRecord) -> Rounds | None:
     def instead(part: Component, pair: Pair) -> Round | None:
         if part.batches is None:
             return None
-        return Round(pair, StatedSteps(pair.unsampled(), tuple(part.batches.witnesses(pair))))
+        return Round(pair, StatedSteps(pair.unsampled_steps(), tuple(part.batches.witnesses(pair))))
 
     return rounds_of(alone, instead)[0]

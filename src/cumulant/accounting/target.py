@@ -17,6 +17,7 @@ _DECISIVE = 1e-7
 """The part of the target by which an answer in floats must miss it, so that it decides."""
 
 _ZERO = Exact(0)
+"""The epsilon at which delta is the advantage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Target:
 
     @property
     def goal(self) -> str:
-        """In words."""
+        """Return the target in words."""
         where = {
             "epsilon": f" at delta = {self.at}",
             "advantage": "",

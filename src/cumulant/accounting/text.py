@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from cumulant.conversion.verify import Verification
 
 MOST_TERMS = 8
+"""Mechanisms that a text names; it counts further ones. Convention."""
+
 LONGEST_NAME = 200
+"""Characters of a mechanism's name before a text cuts it; convention."""
 
 COMPOSITIONS = {
     "naive": "they add up",
     "strong": "Kairouz, Oh, Viswanath 2015, the simplified form, with the best delta per round",
     "optimal": "Kairouz, Oh, Viswanath 2015, exact, with the best delta per round",
 }
-"""What each baseline composes by."""
+"""The theorem by which each baseline composes, in words."""
 
 WAYS = {
     "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "
@@ -48,18 +51,18 @@ WAYS = {
     "and, where only distances of values are known, one Gaussian pair more; evaluated along a vertical line, or on a "
     "dominating grid with its error terms added",
 }
-"""How the exact layer reaches a number."""
+"""Each route of the exact layer to a number, in words."""
 
 RIGOUR = {
     "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
     "bounded": "float64 with every analytic error term added, moved outward by far more than its rounding",
     "estimated": "the number rests on a Python function that can only be evaluated in floats, so nothing is proved",
 }
-"""What each level of rigour means."""
+"""The meaning of each level of rigour, in words."""
 
 
 BY = {"proved": "Proved by", "bounded": "Bounded by", "estimated": "Estimated by"}
-"""How a number is reached, in the word of its rigour: nothing else is called proved."""
+"""The words before a route, by rigour: only a proved number is called proved."""
 
 
 # ---- the answer
@@ -75,7 +78,7 @@ def headline(plan: Plan) -> str:
     question, run = plan.question, plan.run
     epsilon, delta = plan.statement
     value = plan.answer.value
-    number = f"{question.found} = {rounded_up(value)} (rounded up) at {question.asked} = {question.value}"
+    number = f"{question.wanted} = {rounded_up(value)} (rounded up) at {question.asked} = {question.value}"
     if question.asked == "epsilon" and delta >= 1:
         return f"{number}: no delta below 1 is known to hold; ask at a larger epsilon."
     if math.isinf(epsilon):
@@ -155,7 +158,7 @@ def interval(plan: Plan) -> str:
     """Return the sentence about the lower end."""
     if plan.run.surrogate:
         return "No lower end is known: the run may be more private than this."
-    found, lower, upper = plan.question.found, plan.lower, plan.answer.value
+    found, lower, upper = plan.question.wanted, plan.lower, plan.answer.value
     if upper == 0:
         return f"The true {found} is 0."
     if not lower:  # that nothing below 0 is true says nothing
@@ -283,7 +286,7 @@ def _part(part: Component) -> str:
     if part.inner is None:
         return f"{short_name(part)} runs {_count(times)}"
     if part.scheme is not None and part.lone and part.inner.parts[0].scheme is None:
-        return part.scheme.said(short_name(part.inner.parts[0]), times)
+        return part.scheme.describe(short_name(part.inner.parts[0]), times)
     drawn = f"drawn afresh {_count(times)}" if times > 1 else "drawn"
     return f"one sample on which {_parts(part.inner, ' and ')}, {drawn} by {part.scheme}"
 

@@ -42,11 +42,13 @@ _PROOFS = ("decimal", "balls", "fractions", "none")
 """Arithmetics of a second evaluation that proves the statement by itself, whatever its first rigour was; derived."""
 
 _DISTANCE_BITS = 256
+"""Bits of the balls that check a total variation distance; convention."""
+
 _SAME_ORDER = 1e-3
-"""How far the orders of one release may differ between machines, as a part of them; convention."""
+"""Largest relative difference of the orders that one release finds on two machines; convention."""
 
 _SAME_LOWER = 1e-9
-"""How far a lower end that was proved on request may differ between machines, as a part of it; convention."""
+"""Largest relative difference of a lower end, proved on request, between two machines; convention."""
 
 
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
@@ -89,8 +91,10 @@ def _by_shuffling(plan: Plan, epsilon: float, delta: float) -> Verification:
     """The delta of the passes is evaluated at the stated epsilon, where the question had asked the other way round."""
     from cumulant.accounting.shuffled_passes import confirmed_delta
 
-    stated, most = plan.question.exactly(epsilon, delta)
-    finer = replace(plan.question, asked="epsilon", accuracy=Exact(plan.question.accuracy / 4)).at(Exact(stated))
+    stated, most = plan.question.exact_statement(epsilon, delta)
+    finer = replace(plan.question, asked="epsilon", accuracy=Exact(plan.question.accuracy / 4)).with_value(
+        Exact(stated)
+    )
     upper = confirmed_delta(plan.run, finer, float(most))
     note = "by the same theorems about shuffled passes; no independent route confirms it"
     return Verification(upper <= most, epsilon, delta, "delta", 0.0, upper, 0.0, "sums", 0, note)
@@ -107,10 +111,10 @@ def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
     one, size = alone
     if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
         return Verification(epsilon >= 0, epsilon, delta, "delta", 0.0, 1.0, 0.0, "none", 0)
-    stated, most = plan.question.exactly(epsilon, delta)
+    stated, most = plan.question.exact_statement(epsilon, delta)
     asked = replace(plan.question, asked="epsilon")
-    x, _ = best_place(one, size, asked.at(Exact(stated)), delta_of)
-    base = planned(one, asked.at(x))
+    x, _ = best_place(one, size, asked.with_value(Exact(stated)), delta_of)
+    base = planned(one, asked.with_value(x))
     check = verified(base, *base.statement)
     upper = grown_delta(base.answer.value, x, size)
     note = f"by the group lemma from delta = {base.answer.value!r} for one record at epsilon = {float(x)!r}"
@@ -184,7 +188,9 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
     """The bound at the stored order, evaluated afresh."""
     question, found = plan.question, plan.answer
     if found.way == DISTANCE and found.rigour == "bounded":
-        holds = distance_is_at_most(plan.run.curve(found.bound), question.exactly(epsilon, delta)[1], _DISTANCE_BITS)
+        holds = distance_is_at_most(
+            plan.run.curve(found.bound), question.exact_statement(epsilon, delta)[1], _DISTANCE_BITS
+        )
         note = "the total variation distance, which bounds delta at every epsilon"
         return Verification(
             holds, epsilon, delta, "delta", 0.0, delta if holds else 1.0, 0.0, "balls", _DISTANCE_BITS, note
@@ -199,8 +205,8 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
     curve, conversion = plan.run.curve(question.row), CONVERSIONS[found.way]
     bits = FIRST_BITS if found.proof is None else found.proof.bits
     if question.asked == "epsilon":
-        return verify_delta(curve, plan.order, question.exactly(epsilon, delta)[0], conversion, delta, bits)
-    return verify(curve, plan.order, question.exactly(0.0, delta)[1], conversion, epsilon, bits)
+        return verify_delta(curve, plan.order, question.exact_statement(epsilon, delta)[0], conversion, delta, bits)
+    return verify(curve, plan.order, question.exact_statement(0.0, delta)[1], conversion, epsilon, bits)
 
 
 def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
@@ -214,7 +220,7 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
 
     question = plan.question
     if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
-        return Verification(epsilon >= 0, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0)
+        return Verification(epsilon >= 0, epsilon, delta, question.wanted, 0.0, math.inf, 0.0, "none", 0)
     rounds, _ = rounds_of(plan.run)
     if rounds is None:
         raise CertificateError(
@@ -222,16 +228,16 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
         )
     if plan.answer.bound != rounds.bound_name(plan.answer.way):
         note = f"it names the bound {plan.answer.bound!r}, and {rounds.bound_name(plan.answer.way)!r} is the one that answers"
-        return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)
+        return Verification(False, epsilon, delta, question.wanted, 0.0, math.inf, 0.0, "none", 0, note)
     if plan.release == version("cumulant") and not _order_found_again(plan):
         note = f"it names the order {plan.answer.order!r}, and the question leads to another one"
-        return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)
-    statement = question.exactly(epsilon, delta)
+        return Verification(False, epsilon, delta, question.wanted, 0.0, math.inf, 0.0, "none", 0, note)
+    statement = question.exact_statement(epsilon, delta)
     proved = plan.answer.rigour == "proved"
     found = verification.verify(rounds, plan.answer.way, *statement, float(question.accuracy), proved)
     if found is not None:
         return found
-    given = question.at(Exact(statement[0 if question.asked == "epsilon" else 1]))
+    given = question.with_value(Exact(statement[0 if question.asked == "epsilon" else 1]))
     return _again(plan, rounds, given, epsilon, delta)
 
 
@@ -271,7 +277,7 @@ def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta
     above = ask(plan.run.curve(), question.value, CONVERSIONS[RENYI])
     witness = None if pure else lower_end(rounds, question)
     low = 0.0 if witness is None else witness.value
-    given = epsilon, delta, question.found
+    given = epsilon, delta, question.wanted
     if above.value <= stated and above.proof is not None:
         note = "the Rényi bound alone is at most that"
         return Verification(True, *given, min(low, above.value), above.value, 0.0, "balls", above.proof.bits, note)

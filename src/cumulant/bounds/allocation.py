@@ -31,7 +31,7 @@ MOST = 512
 """The largest order that is expanded; above it the mechanism itself is the bound."""
 
 MOST_STEPS = 10**9
-"""Of more steps only so many are counted: more are never worse."""
+"""Largest number of steps that is counted; of more steps only so many are, because more are never worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Removed(Curve):
         return np.where(near, chord, on.asarray(np.full(len(lam), 0)) + on.number(math.inf))
 
     def _series(self, top: int, on: Arithmetic) -> Array:
-        """K at 0, 1, …, at least top."""
+        """Return K at the integers from 0 to `top` at least, remembered."""
         size = 1 << max(3, top.bit_length())
         key = on.exact, on.precision()
         known = self._known.get(key)
@@ -125,7 +125,10 @@ class Removed(Curve):
 
 
 def _floats(base: Curve, steps: int, size: int) -> Array:
-    """In floats: with f = e^(z/t) + d, f^t - e^z is a sum of positive terms, by binary powers of (e, d)."""
+    """Return K at 0, 1, … in floats.
+
+    With f = e^(z/t) + d, f^t - e^z is a sum of positive terms, by binary powers of (e, d).
+    """
     k = np.arange(size + 1.0)
     log_factorial = special.gammaln(k + 1)
     moments = np.append([-np.inf, -np.inf], FLOATS.log_expm1(base.cgf(k[2:] - 1)))
@@ -255,7 +258,7 @@ class Integral:
     slip: float
 
     def cgf(self, lam: Array) -> Array:
-        """K from above at some lambda."""
+        """Return K at each lambda, rounded up."""
         if not self.nodes.size:
             return np.full(lam.shape, np.inf)
         h, v, t, x = self.step, self.nodes, self.steps, lam[:, None]

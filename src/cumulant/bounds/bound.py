@@ -17,49 +17,49 @@ from cumulant.errors import HypothesisError
 from cumulant.losses.sampled_curve import LARGEST_SHIFT
 from cumulant.pairs.pair import Pair
 
-# ---- what a row may ask for: what is wrong with the curve and the pair, empty if nothing is
+# ---- objections of a row to a curve and a pair: why its theorem does not apply, empty if it does
 
 
 def nothing(base: Curve, pair: Pair | None) -> str:
-    """Any mechanism will do."""
+    """Object to nothing: any mechanism will do."""
     return ""
 
 
 def no_slack(base: Curve, pair: Pair | None) -> str:
-    """A guarantee that never fails."""
+    """Object to a guarantee that may fail."""
     return "it is not proved for a mechanism that carries slack" if base.slack() > 0 else ""
 
 
 def finite(base: Curve, pair: Pair | None) -> str:
-    """A finite epsilon at order infinity, slack or not."""
+    """Object to an infinite epsilon at order infinity; slack is allowed."""
     return "" if base.pure() < np.inf else "it needs pure DP, a finite epsilon at order infinity"
 
 
 def pure(base: Curve, pair: Pair | None) -> str:
-    """Pure differential privacy."""
+    """Object to everything but pure differential privacy."""
     return no_slack(base, pair) or finite(base, pair)
 
 
 def no_pair(base: Curve, pair: Pair | None) -> str:
-    """A single mechanism with a dominating pair."""
+    """Object to several mechanisms together, and to one without a dominating pair."""
     return no_slack(base, pair) or ("" if pair is not None else "it needs a single mechanism with a dominating pair")
 
 
 def no_moments(base: Curve, pair: Pair | None) -> str:
-    """A pair that offers its moments."""
+    """Object to a pair that does not offer its moments."""
     offered = pair is not None and pair.has_moments
     return no_pair(base, pair) or ("" if offered else "it needs the moments of the pair")
 
 
 def no_profile(base: Curve, pair: Pair | None) -> str:
-    """A pair that offers the law of its loss, both directions together."""
-    offered = pair is not None and pair.amplified() is not None
+    """Object to a pair that does not offer the law of its loss, both directions together."""
+    offered = pair is not None and pair.amplified_curve() is not None
     return no_pair(base, pair) or ("" if offered else "it needs the law of the loss of the pair")
 
 
 def reachable(base: Curve, pair: Pair | None) -> str:
-    """Ask for a pair whose integrals can be evaluated: +inf would give nothing from below."""
-    far, offered = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
+    """Object to a pair whose integrals cannot be evaluated: +inf would give nothing from below."""
+    far, offered = pair is not None and not pair.integrable, pair is not None and pair.mixture_curve() is not None
     return (
         no_pair(base, pair)
         or (
@@ -73,51 +73,52 @@ def reachable(base: Curve, pair: Pair | None) -> str:
 
 
 def no_poisson(base: Curve, pair: Pair | None) -> str:
-    """A pair that offers the law of its loss in both of its roles."""
-    offered = pair is not None and pair.poisson() is not None
+    """Object to a pair that does not offer the law of its loss in both of its roles."""
+    offered = pair is not None and pair.poisson_curve() is not None
     return no_pair(base, pair) or ("" if offered else "it needs the law of the loss of the pair in both roles")
 
 
 def reachable_poisson(base: Curve, pair: Pair | None) -> str:
-    """Such a pair whose integrals can be evaluated."""
+    """Object to a pair whose integrals on Poisson samples cannot be evaluated."""
     return reachable(base, pair) or no_poisson(base, pair)
 
 
 def one_bit(base: Curve, pair: Pair | None) -> str:
-    """A pair of a mechanism that sees one bit of the data."""
+    """Object to an output that depends on more than one bit of the data."""
     seen = pair is not None and pair.one_bit and pair.has_moments
     return no_slack(base, pair) or ("" if seen else "it needs an output that depends on one bit of the data only")
 
 
 def gaussian(base: Curve, pair: Pair | None) -> str:
-    """Gaussian noise."""
+    """Object to all but Gaussian noise."""
     return no_slack(base, pair) or ("" if pair is not None and pair.geometry else "it needs Gaussian noise")
 
 
 def ball(base: Curve, pair: Pair | None) -> str:
-    """Gaussian noise on values in a ball whose diameter is the sensitivity."""
+    """Object to all but Gaussian noise on values in a ball whose diameter is the sensitivity."""
     inside = pair is not None and pair.geometry == "ball"
     return no_slack(base, pair) or ("" if inside else 'it needs Gaussian noise with geometry="ball"')
 
 
 def laplace(base: Curve, pair: Pair | None) -> str:
-    """Independent Laplace noise on one query."""
-    offered = pair is not None and pair.query and pair.symmetrised() is not None
+    """Object to all but independent Laplace noise on one query."""
+    offered = pair is not None and pair.query and pair.symmetric_law() is not None
     return no_pair(base, pair) or ("" if offered else "it needs one query with independent Laplace noise of one scale")
 
 
 # ---- which rows `best` need not evaluate
 
 Domination = Callable[[Curve, Pair | None], Collection[str]]
+"""Returns the names of the rows of its table that a row is never above, for this curve and pair."""
 
 
 def none(base: Curve, pair: Pair | None) -> Collection[str]:
-    """No row is known to be above this one."""
+    """Return no names: no row is known to be above this one."""
     return ()
 
 
 def over(*names: str) -> Domination:
-    """These rows are never below this one."""
+    """Return a function that names these rows, which are never below this one."""
     return lambda base, pair: names
 
 
@@ -130,12 +131,12 @@ def attained_over(*names: str) -> Domination:
 
 
 def never(base: Curve, pair: Pair | None) -> bool:
-    """The row is worth evaluating wherever it applies."""
+    """Return False: the row is worth evaluating wherever it applies."""
     return False
 
 
 def out_of_reach(base: Curve, pair: Pair | None) -> bool:
-    """The row is an integral that cannot be evaluated, and knows no closed form."""
+    """Return True if the row is an integral that cannot be evaluated, without a closed form."""
     return pair is not None and not pair.integrable
 
 

@@ -105,8 +105,8 @@ def delta(shift: Fraction, rate: Fraction) -> float:
     l is the logistic density; the two are subtracted on paper:
     l(x) - l(y) = -sinh((x+y)/2) sinh((x-y)/2) / (4 cosh^2(x/2) cosh^2(y/2)).
 
-    >>> round(delta(Fraction(1), Fraction(1, 1000)) / delta_cap(Fraction(1), Fraction(1, 1000)), 4)
-    0.9853
+    >>> round(delta(Fraction(1), Fraction(1, 1000)), 12)
+    2.07524e-07
     """
     if rate >= Fraction(1, 2):
         return 0.0
@@ -115,7 +115,7 @@ def delta(shift: Fraction, rate: Fraction) -> float:
 
 
 def _integrated_delta(shift: Fraction, rate: Fraction) -> float:
-    """The double integral."""
+    """Return the double integral of `delta` by a product rule."""
     g, s = float(rate), float(shift) ** 2
     h0 = math.log1p(float(1 - 2 * rate) / g) if g > 0.25 else math.log((1 - g) / g)
     end = min(s, 4 * h0)
@@ -136,17 +136,9 @@ def _sinh_over_cosh(x: Array, y: Array) -> Array:
     return np.asarray(mantissa * np.exp(exponent) / ((1 + np.exp(-np.abs(x))) * (1 + np.exp(-np.abs(y)))) ** 2)
 
 
-def delta_cap(shift: Fraction, rate: Fraction) -> float:
-    """Delta <= g^2 (e^{s/2} - 1)^2 / (2(1-g)); 0 from rate 1/2 on."""
-    if rate >= Fraction(1, 2):
-        return 0.0
-    g, s = float(rate), float(shift) ** 2
-    return g * g * math.expm1(min(s / 2, 350.0)) ** 2 / (2 * (1 - g))
-
-
 @lru_cache(maxsize=256)
 def enclosed_delta(shift: Fraction, rate: Fraction) -> Enclosure:
-    """Delta with a proved error."""
+    """Return Delta with a proved error."""
     found = _expanded_delta(shift, rate)
     if found is not None:
         return found
@@ -188,7 +180,7 @@ def _expanded_delta(shift: Fraction, rate: Fraction) -> Enclosure | None:
 
 
 def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
-    """Delta as a ball."""
+    """Return Delta as a ball at the precision in force."""
     return _delta_at(shift, rate, BALLS.precision())
 
 
@@ -204,7 +196,8 @@ def _delta_at(shift: Fraction, rate: Fraction, precision: int) -> Scalar:
 
     if rate >= Fraction(1, 2):
         return BALLS.number(0)
-    if rate < SMALLEST or shift < _SLIGHT:  # so many digits cancel that the integral takes long; this is delta_cap
+    if rate < SMALLEST or shift < _SLIGHT:
+        # so many digits cancel that the integral takes long: Delta <= g^2 (e^{s/2} - 1)^2 / (2(1-g))
         return (BALLS.number(rate) * (BALLS.number(shift) ** 2 / 2).expm1()) ** 2 / (2 * BALLS.number(1 - rate))
     size = delta(shift, rate)
     lost = 64 if size == 0 else int(max(0.0, -math.log2(size)))

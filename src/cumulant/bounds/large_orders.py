@@ -135,6 +135,7 @@ def _log_totals(whole: _Whole, orders: Sequence[int], rate: Fraction, coefficien
 def _log_whole(
     whole: _Whole, order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic, estimated: bool
 ) -> Scalar:
+    """Return log of the whole sum at one order, in floats or from blocks in balls."""
     plan = _planned(whole, [order], float(rate), coefficients)[0]
     if not on.exact:
         return plan.log_total

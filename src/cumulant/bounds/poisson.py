@@ -43,7 +43,7 @@ def poisson(pair: Pair, rate: Fraction) -> Curve:
     >>> poisson(GaussianPair(Fraction(1)), Fraction(1, 100)).rdp([2, 2.5, 64])
     array([1.71813422e-04, 2.17575332e-04, 2.73217319e+01])
     """
-    curve = pair.poisson()
+    curve = pair.poisson_curve()
     if curve is None:
         raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known in both roles")
     return curve(rate)

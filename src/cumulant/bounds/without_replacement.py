@@ -156,7 +156,7 @@ def profile(pair: Pair, rate: Fraction) -> Curve:
     >>> profile(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5, 64])
     array([2.91078489e-06, 3.63858964e-06, 2.49825978e+01])
     """
-    curve = pair.amplified()
+    curve = pair.amplified_curve()
     if curve is None:
         raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known in both directions together")
     return curve(rate)
@@ -180,7 +180,7 @@ def proposition11(pair: Pair, rate: Fraction) -> Curve:
     >>> proposition11(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5])
     array([1.71828035e-06, 2.15074243e-06])
     """
-    curve = pair.dominated.mixed()
+    curve = pair.lower_pair.mixture_curve()
     if curve is None:
         raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known")
     return curve(rate)

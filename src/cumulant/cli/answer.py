@@ -58,7 +58,7 @@ def verdict_of(found: Guarantee) -> str:
     """Return how well a number is known, and the lower end where one is known."""
     said = _RIGOUR[found.rigour]
     if found.proof.answer.value == 0:
-        said += f"; the true {found.proof.question.found} is 0"
+        said += f"; the true {found.proof.question.wanted} is 0"
     elif found.lower:
         said += f"; no accountant can report less than {rounded_down(found.lower)}"
     elif found.proof.run.surrogate:

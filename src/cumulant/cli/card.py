@@ -46,7 +46,7 @@ _ASCII = {
     "é": "e",
     "—": "-",
 }
-"""What is written where the encoding of the output lacks a sign."""
+"""The text written in the place of a sign that the encoding of the output lacks."""
 
 Tone = Literal["good", "bad", "open"]
 

@@ -58,13 +58,13 @@ OPACUS_RATE = "opacus"
 MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
 
 FIXED = "all parameters were fixed in advance"
-"""What to check about every loop."""
+"""The fact to check about every loop."""
 
 REPLACED_LOADER = "if Opacus' make_private got this loader, it replaced it: your run is Poisson (--rate opacus)"
-"""What to know about DataLoader(shuffle=True) beside Opacus."""
+"""A note on DataLoader(shuffle=True) beside Opacus."""
 
 ACCOUNTED = "the history says what was accounted; with poisson_sampling=False, something else ran"
-"""What to know about every history of Opacus."""
+"""A note on every history of Opacus."""
 
 DOUBLED = (
     "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "

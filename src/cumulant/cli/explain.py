@@ -26,14 +26,14 @@ METHODS = {
     "strong": "Use the simplified composition theorem of Kairouz, Oh and Viswanath, for comparison.",
     "optimal": "Use the exact composition theorem of Kairouz, Oh and Viswanath for (epsilon, delta) promises.",
 }
-"""What each method does, in the words of a user."""
+"""An explanation of each method, in the words of a user."""
 
 MODES = {
     "adaptive": "Runs may be chosen after looking at earlier answers. Every mechanism with a curve can be charged.",
     "gaussian": "Runs may be chosen after looking at earlier answers. They add Gaussian noise or are pure; nothing is sampled.",
     "planned": "Everything that may run is named when the account is opened. The exact epsilon of the plan is used.",
 }
-"""What each rule of a ledger's account allows, in the words of a user."""
+"""An explanation of each rule of a ledger's account, in the words of a user."""
 
 COMBINATIONS = {
     "parallel": "Runs on disjoint parts of the data. The worst part counts. A replaced record may change two parts.",
@@ -42,7 +42,7 @@ COMBINATIONS = {
     "*": "One run, repeated: Gaussian(sigma=5) * 10 has ten rounds.",
     "@": "A run on a random sample, or in a wrapper such as Group, User, Shuffle or RepeatAndSelect.",
 }
-"""What combines runs in an expression, in the words of a user."""
+"""An explanation of each combinator of an expression, in the words of a user."""
 
 _COMBINED = {
     "parallel": 'parallel(Laplace(scale=2), Laplace(scale=3), relation="replace-one")',
@@ -60,7 +60,7 @@ ATTACKS = {
     "reconstruction": "Rebuild one record within a tolerance.",
     "singling-out": "Find a description that fits one record alone.",
 }
-"""What each attack of `cumulant risk` tries, in the words of a user."""
+"""An explanation of each attack of `cumulant risk`, in the words of a user."""
 
 _NEAREST = 3
 """Names that are suggested for an unknown one."""

@@ -148,7 +148,7 @@ CHECKED = {
     "poisson": "each client is sampled independently, in secret",
     "fixed-size": "every round takes a fresh uniform sample, in secret",
 }
-"""What to check about the way to sample clients, in a few words; --json has all assumptions."""
+"""The fact to check about each way to sample clients, in a few words; --json has all assumptions."""
 
 
 def _also_checked(plan: FedAvg) -> list[str]:

@@ -28,7 +28,7 @@ RULES = {
     "gaussian": "It takes Gaussian noise and pure mechanisms, and nothing sampled.",
     "planned": "It takes what the plan names, and nothing else.",
 }
-"""What whoever opens an account should know of its rule, which can never be changed."""
+"""A note on each rule for those who open an account; the rule can never be changed."""
 
 RELATION_NAMES = ("replace-one", "add-remove", "replace-special")
 """Names of cumulant.relation.Relation for --help."""

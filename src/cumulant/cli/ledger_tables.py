@@ -35,7 +35,7 @@ USED = {
     "adaptive": "of what its rule counts, which is not epsilon; at 100 % nothing more fits",
     "gaussian": "of the sum of (sensitivity/sigma)^2 that it allows; at 100 % nothing more fits",
 }
-"""What the percentage of a budget counts, by the rule of the account; a planned one counts its runs."""
+"""The quantity of which a budget's percentage is taken, by the rule of the account; a planned one counts its runs."""
 
 
 def echo_json(value: Any) -> None:

@@ -94,7 +94,7 @@ def _scan_nodes(low: float, high: float, integral: bool) -> Array:
 
 
 def _refined(lam: Array, used: Array) -> Array:
-    """Three arguments between each used one and each of its neighbours."""
+    """Return three arguments between each used one and each of its neighbours."""
     left = np.unique(np.concatenate([used[used > 0] - 1, used[used < lam.size - 1]]))
     inner = lam[left, None] + np.diff(lam)[left, None] * np.array([0.25, 0.5, 0.75])
     return np.setdiff1d(inner, lam)

@@ -262,7 +262,7 @@ def _fraction(end: Decimal) -> Fraction:
 
 
 def ulps(stated: Fraction, high: Fraction) -> float:
-    """How far the stated number lies above the upper end, in units of its last place."""
+    """Return the distance of the stated number above the upper end, in units of its last place."""
     try:
         return float((stated - high) / Fraction(math.ulp(float(stated))))
     except OverflowError:

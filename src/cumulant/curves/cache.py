@@ -1,4 +1,4 @@
-"""How long values are remembered: data for good, a user's Python object for one question.
+"""The memory of values: those of data stay, those of a Python object end with a question.
 
 Such an object may change between two questions, so nothing that was found out about it may answer the second one.
 Within a question the same curve is asked many times, and it is built once.

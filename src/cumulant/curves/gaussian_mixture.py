@@ -98,7 +98,7 @@ class Shifts:
 
     @classmethod
     def of(cls, shifts: Any, weights: Any) -> Shifts:
-        """Equal shifts together, those without weight left out."""
+        """Create the law of these shifts: weights of equal ones are added, and zeros dropped."""
         found: dict[Fraction, Fraction] = {}
         for shift, weight in zip(shifts, weights, strict=True):
             if weight:
@@ -209,7 +209,7 @@ def _table(law: Shifts) -> tuple[Array, Array]:
 
 
 def _summed(x: Enclosure) -> Enclosure:
-    """Sums of few terms along the last axis."""
+    """Return the sum of few terms along the last axis."""
     total = x[:, 0]
     for i in range(1, x.shape[1]):
         total = total + x[:, i]
@@ -441,7 +441,7 @@ def _root(on: Arithmetic) -> Any:
 
 
 def _numbers(values: Iterable[Fraction], on: Arithmetic) -> Array:
-    """Fractions as an array, also those that are too large for floats."""
+    """Return fractions as an array, also those that are too large for floats."""
     return on.asarray([on.number(value) for value in values])
 
 
@@ -453,7 +453,7 @@ def _logs(values: Sequence[Fraction], on: Arithmetic) -> Array:
 
 
 def _middle(x: Any, on: Arithmetic) -> Array:
-    """Floats near these numbers."""
+    """Return floats near these numbers, to choose by."""
     return np.array([float(each) for each in x]) if on.exact else x.mid if on.enclosing else x
 
 

@@ -61,7 +61,7 @@ class _Panel:
     open: float = 0.0
 
     def divergence(self, lam: Array) -> Array:
-        """Not above K / lambda, as far as the last coefficients tell."""
+        """Return floats below K / lambda, if the last coefficients measure the error of the series."""
         assert self.coefficients is not None
         place = (2 * lam - self.low - self.high) / (self.high - self.low)
         return np.asarray(chebyshev.chebval(place, self.coefficients) - self.open)

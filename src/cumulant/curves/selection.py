@@ -63,7 +63,7 @@ class Excess:
     def of(
         cls, deltas: Callable[[list[float]], list[float]], pure: float = math.inf, mean: Fraction = Fraction(1)
     ) -> Excess:
-        """From the profile of one run, in both directions of the neighbours and rounded up.
+        """Create it from the profile of one run, the larger of both directions, rounded up.
 
         `pure` is an epsilon at which delta is 0: d(lambda) is 0 up to lambda = 1 / (e^pure - 1), which becomes a place too.
         A large `mean` multiplies the gap below a chord; then more places are asked where it counts.

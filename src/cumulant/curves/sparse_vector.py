@@ -128,14 +128,14 @@ class _Largest:
         self.known: dict[int, float] = {}
 
     def at(self, place: int) -> float:
-        """At log r = place / 256, which is an exact float."""
+        """Return S(r) rounded up at log r = place / 256, which is an exact float."""
         if place not in self.known:
             r = math.exp(place * _APART)
             self.known[place] = float(np.max(self.g * r + self.h)) * (1 + NEAR + 4 * U) + FLOOR
         return self.known[place]
 
     def log(self, log_ratio: float) -> float:
-        """Not below log S(e^log_ratio): it grows with r, and lies below the chord."""
+        """Return log S(e^log_ratio) rounded up: S grows with r, and lies below the chord."""
         place = math.floor(log_ratio / _APART)
         share = math.expm1(log_ratio - place * _APART) / math.expm1(_APART) * (1 + 2 * FAR + 4 * U)
         low, high = self.at(place), self.at(place + 1)

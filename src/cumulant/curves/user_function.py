@@ -45,7 +45,7 @@ def number(function: Callable[[Any], Any], at: float, subject: str) -> float:
 
 
 def numbers(function: Callable[[Any], Any], points: Sequence[float], subject: str) -> list[float]:
-    """Call the function at many points, which error messages name x."""
+    """Return the function's value at each point; error messages call the point x."""
     try:
         with user_code():
             result = [function(point) for point in points]

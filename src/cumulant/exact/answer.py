@@ -18,7 +18,7 @@ from cumulant.conversion.query import Answer, Query
 from cumulant.exact import closed_form as closed
 from cumulant.exact.adaptive import theorem_w, theorem_w_line, value_iteration
 from cumulant.exact.grid import refine as search
-from cumulant.exact.grid.fft import Composed
+from cumulant.exact.grid.fft import ComposedLaw
 from cumulant.exact.grid.refine import Bound
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.decay import DecayTooSlow
@@ -450,7 +450,7 @@ def _theorem_w_line_answer(by_order: ProvedEnd, found: Answer, prove: bool) -> A
     return Answer(value, by_order.order, rigour, proof, way=_ORDER, points=by_order.frequencies)
 
 
-def _theorem_w_grid_answer(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
+def _theorem_w_grid_answer(rounds: Rounds, by_order: tuple[float, ComposedLaw] | None, found: Answer) -> Answer:
     """Return the answer of Theorem W on a grid if it is smaller."""
     if by_order is None or not by_order[0] < found.value:
         return found

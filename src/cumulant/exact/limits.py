@@ -74,7 +74,7 @@ def basic_composition(rounds: Rounds, query: Query) -> float:
     """
     forms, expected = [], Fraction(0)
     for one, times in rounds.parts:
-        if one.share is None or not one.pair.closed:
+        if one.share is None or not one.pair.has_closed_form:
             return math.inf
         forms.append((one.pair, one.share, times))
         expected += times * one.share

@@ -43,26 +43,26 @@ class Sampling(Protocol):
 
     sharpened: ClassVar[str]
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        """Return the pair and the share of the closed form."""
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        """Return the pair and the share of the closed form; the share is None if there is none."""
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the steps that bound the round from above."""
+        """Return the steps that bound the round from above; None if no grid can hold them."""
 
     def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
-        """Return the transforms of the steps."""
+        """Return the transforms of the steps; None if the line may not be asked."""
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         """Yield the neighbours that bound the round from below."""
 
     def theorem_b_rate(self, pair: Pair) -> Fraction | None:
-        """Return the rate of Theorem B."""
+        """Return the rate of Theorem B; None if its hypotheses do not hold."""
 
     def triples(self) -> Fraction | None:
-        """Return the rate at which a round is a triple of neighbouring laws."""
+        """Return the rate at which a round is a triple of neighbouring laws; None if it is no such triple."""
 
     def sizes(self) -> tuple[Fraction | None, Fraction | None]:
-        """Return the sizes of the sample and of the data set."""
+        """Return the sizes of the sample and of the data set, each None if it is not fixed and public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class StatedSteps:
 
     sharpened: ClassVar[str] = "best"
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        """Return the pair without a closed form."""
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        """Return the pair, and None: no closed form is claimed."""
         return pair, None
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the stated steps."""
+        """Return the stated steps; None if none were stated."""
         return self.stated
 
     def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
@@ -113,7 +113,7 @@ class Round:
 
     def __init__(self, base: Pair, scheme: Sampling, named: tuple[Neighbours, ...] = ()) -> None:
         self.base, self.scheme, self.named = base, scheme, named
-        self.pair, self.share = scheme.seen(base)
+        self.pair, self.share = scheme.closed_form(base)
         self.drawn = self.pair is not base
         self.whole = self.share == 1 and not self.drawn
 
@@ -149,7 +149,7 @@ class Round:
         if shift is None or rate is None:
             return *self._dominating(), 0.0
         spread = float(enclosed_delta(shift, rate).upper()) if self.pair.geometry == "diameter" else 0.0
-        return self.pair.above(rate, "remove"), self.pair.transform(rate, "remove"), spread
+        return self.pair.upper_step(rate, "remove"), self.pair.transform(rate, "remove"), spread
 
     def _dominating(self) -> tuple[Step | None, Transform | None]:
         """Return step and transform of a pair that dominates the round; None twice if none does.
@@ -273,7 +273,7 @@ class Rounds:
         if len(self.parts) != 1 or self.parts[0][1] != 1:
             return None if self._product is None else (self._product, Fraction(1))
         one = self.parts[0][0]
-        return (one.pair, one.share) if one.share is not None and one.pair.closed else None
+        return (one.pair, one.share) if one.share is not None and one.pair.has_closed_form else None
 
     @cached_property
     def _product(self) -> Pair | None:
@@ -294,7 +294,7 @@ class Rounds:
             factors.append((points, times))
         # the larger of two profiles is a pair that no neighbours have
         attained = all(
-            one.pair.symmetric and one.pair.attained and one.pair.dominated is one.pair for one, _ in self.parts
+            one.pair.symmetric and one.pair.attained and one.pair.lower_pair is one.pair for one, _ in self.parts
         )
         return product_pair(factors, attained)
 
@@ -305,11 +305,11 @@ class Rounds:
         has its own sampling coin has one of them: only symmetric laws attain it then.
         """
         single = self.single()
-        if single is None or not single[0].dominated.attained:
+        if single is None or not single[0].lower_pair.attained:
             return None
-        if self.single_directed() is not None and not single[0].dominated.symmetric:
+        if self.single_directed() is not None and not single[0].lower_pair.symmetric:
             return None
-        return single[0].dominated, single[1]
+        return single[0].lower_pair, single[1]
 
     @property
     def attained(self) -> bool:

@@ -67,7 +67,7 @@ _EPS0_WIDTH = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How a permutation is cut: t full batches, T released ones, and the share of records that no batch has."""
+    """The cut of a permutation: t full batches, T released ones, and the share of records that no batch has."""
 
     full: int
     released: int
@@ -91,7 +91,7 @@ class Batches:
             return
         pure = pure_loss(pair)
         if pure is not None and 0 < pure <= LARGEST:
-            found = ShuffledPair(min(self.full, MOST_REPORTS), epsilon=pure).unsampled()
+            found = ShuffledPair(min(self.full, MOST_REPORTS), epsilon=pure).unsampled_steps()
             if found is not None and len(found) == 1:
                 yield found[0], 0.0
         start = _least_eps0(loss, (log_delta - math.log(times)), self.released)
@@ -196,15 +196,19 @@ def _rounded(log_mass: float) -> float:
 
 @lru_cache(maxsize=32)
 def _losses(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]:
-    """Losses in increasing order, log P-masses that contain their errors, what is lost, and the misplacement of a loss."""
+    """Return the rising losses of an epoch from above, their log P-masses, the leak, and the slip of a loss.
+
+    The masses contain their errors. Raises OverflowError if no grid holds the ratios.
+    """
     with np.errstate(over="raise", invalid="raise", divide="ignore", under="ignore"):
         try:
-            return _composed(epoch, cut)
+            return _epoch_losses(epoch, cut)
         except FloatingPointError as error:
             raise OverflowError("no grid holds so large ratios") from error
 
 
-def _composed(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]:
+def _epoch_losses(epoch: ClonedEpoch, cut: float) -> tuple[Array, Array, float, float]:
+    """Return rising losses, log P-masses, leak and slip of an epoch, mixed over the number of clones."""
     allowed = _TRIM * math.exp(cut)
     numbers, weights, lost, error = _numbers(epoch.batches, epoch.eps0, allowed)
     one = ratio_law(epoch.law, _FINE, 16.0 * math.floor((cut - math.log(8 * epoch.batches)) / 16))

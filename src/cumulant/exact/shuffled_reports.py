@@ -158,7 +158,10 @@ class CountsBelow(Outputs):
         return on_grid(loss, log_p, step, 0.0, 0.0, error)
 
     def own_delta(self, epsilon: float, log_mass: float) -> float:
-        """P-masses are divided by 1 + e and Q-masses by 1 - e, e their relative error: losses fall by at most 3 e."""
+        """Return delta at epsilon, rounded down.
+
+        P-masses are divided by 1 + e and Q-masses by 1 - e, e their relative error: losses fall by at most 3 e.
+        """
         loss, log_p, error = _losses(self)
         gap = loss - (epsilon + 3 * error + rounding_slip(float(loss[0]), float(loss[-1])))
         above = gap > 0

@@ -10,9 +10,12 @@ Theorem L0 holds with each of them: E_P[g(S - eps0); S > eps0] is an inversion i
 that expectation into a bound: (y - R)_+ <= C f(y) for all y gives delta(eps) <= C E_P[g(S - eps0); S > eps0] at
 eps0 = eps - log R, at every gap d > 0, by which R and C are chosen (docs/line.md, docs/test-orders.md).
 
-To add a test function, write its terms, poles and constants here; `Line` needs nothing else. `TestFunction` refuses poles whose
-transform is not that of the terms, and those for which `tail_power` is wrong. Name the function in `EVERY` of
-tests/exact/test_test_functions.py, which compares it with its definition and checks that it is not negative.
+To add a test function, write its terms, poles and constants here; `Line` needs nothing else. `TestFunction` refuses terms
+whose m is not 0 or 1, poles whose transform is not that of the terms, and those for which `tail_power` is wrong. Name the
+function in `EVERY` of tests/exact/test_test_functions.py, which compares it with its definition and checks that it is not
+negative. An answer takes it by `Side.test`: `sides` of inversion/choose.py offers Theorem B beside the profile, and
+adaptive/theorem_w.py chooses n. Two things ask for a function by name: lower ends, which subtract images, are those of the
+hockey stick, and `_invert_delta` of inversion/solver.py searches the gap of Theorem B in balls where much cancels.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ BallConstants = Callable[[Any], tuple[Any, Any]]
 """Returns log R and C at a ball d > 0."""
 
 Column = tuple[Fraction, int]
-"""A lattice sum, by c and m: SUM_i (a i)^m q^i with q = e^{-a (c + z)}, a the spacing; m is 0 or 1."""
+"""A lattice sum, by c and m: SUM_i (h i)^m q^i with q = e^{-h (c + z)}, h the spacing; m is 0 or 1."""
 
 _SERIES = 0.25
 """Gap below which series replace formulas that cancel; derived: 15 terms give all digits there."""
@@ -77,6 +80,8 @@ class TestFunction:
     def __post_init__(self) -> None:
         if not 0 < min(self.poles) <= 1 or self.multiplicity not in (1, 2):
             raise ValueError(f"{self.name}: poles must be above 0, one of them at most 1, and the power 1 or 2")
+        if any(term.power not in (0, 1) for term in self.terms):
+            raise ValueError(f"{self.name}: the power m of a term must be 0 or 1")
         # two quotients of polynomials that agree at more points than they have degrees are one function
         degrees = self.multiplicity * (len(self.poles) + 1) + sum(term.power + 1 for term in self.terms)
         if any(
@@ -88,7 +93,7 @@ class TestFunction:
         object.__setattr__(self, "columns", tuple(columns))
 
     def _transform_of_terms(self, z: Fraction) -> Fraction:
-        """Return INT_0^inf g(y) e^{-zy} dy, term by term: a m! / (c + z)^{m+1}."""
+        """Return INT_0^inf g(y) e^{-zy} dy, term by term: a m! / (c + z)^{m+1}, and m! = 1."""
         return sum((term.coefficient / (term.decay + z) ** (term.power + 1) for term in self.terms), start=Fraction(0))
 
     @property
@@ -108,7 +113,7 @@ class TestFunction:
         return product if self.multiplicity == 1 else product * product
 
     def lattice_sums(self, z: Any, spacing: Any) -> tuple[Any, ...]:
-        """Return each column at the complex ball z: 1/(1 - q), or a q/(1 - q)^2."""
+        """Return each column at the complex ball z: 1/(1 - q), or h q/(1 - q)^2."""
         found = []
         for decay, m in self.columns:
             q = (-spacing * (BALLS.number(decay) + z)).exp()
@@ -118,7 +123,7 @@ class TestFunction:
     def lattice_factors(self, rest: Any) -> list[Any]:
         """Return the factor of each column at r = `rest`.
 
-        SUM_i e^{-azi} g(r + ai) is the sum of factors times columns.
+        SUM_i e^{-hzi} g(r + hi) is the sum of factors times columns.
         """
         found: dict[Column, Any] = {}
         for term in self.terms:

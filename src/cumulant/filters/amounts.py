@@ -14,8 +14,16 @@ from operator import add, sub
 from cumulant.errors import InputError, shown
 
 _TEXT = re.compile(r"(\d+)(?:/([1-9]\d*))?(?:\+(\d+)inf)?")
-_LONGEST, _SHORT = 20_000, 4000
+"""An amount as text: a fraction, and the number of infinite charges."""
+
+_LONGEST = 20_000
+"""Characters of an amount that is read; convention: no charge is so long, and reading takes time that grows with it."""
+
+_SHORT = 4000
+"""Digits up to which an amount is read as an integer at once; derived: Python refuses more than 4300."""
+
 _WHOLE = frozenset([int])
+"""The types of values that need no rounding."""
 
 
 @dataclass(frozen=True, slots=True)

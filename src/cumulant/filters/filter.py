@@ -30,14 +30,22 @@ from cumulant.numerics.search import largest_integer
 from cumulant.pairs.pair import Pair
 
 UNIT = 10**18
-"""Charges are whole numbers of 1e-18 nat."""
+"""Units of a charge per nat: charges are whole numbers of 1e-18 nat; convention."""
+
 FINE = 10**12
-"""Prices of one step are whole numbers of 1e-30 nat, so that rounding a million of them costs one unit of a charge."""
+"""Parts of a unit: prices of one step are whole numbers of 1e-30 nat, so that rounding a million of them costs one unit."""
+
 MOST_EPSILON = 10**6
-"""Convention: a larger epsilon protects nobody."""
+"""Largest epsilon of a budget; convention: a larger one protects nobody."""
+
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _LARGEST_EXPONENT = 4096
+"""Bits of a charge in units beyond which it counts as infinite; convention: far above every budget."""
+
 _REMEMBERED = 4096
+"""Prices of mechanisms that a filter remembers; a bound of memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ CERTIFICATES = 24
 """Certificates that are tried (measured: one for all records at the largest level is enough, the others serve mixed levels)."""
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _KAPPA = CONVERSIONS["cks"]
+"""The conversion whose correction is log kappa of the theorem."""
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Levels = np.ndarray[Any, np.dtype[np.int64]]

@@ -30,10 +30,19 @@ PARTS = 10**9
 """A certificate is a distribution over the orders in parts per billion."""
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _STEPS = 200
+"""Steps of a search for a root, at most; convention: it ends by its width after some dozens."""
+
 _REMEMBERED = 64
-_LARGEST = 10**300  # beyond it a charge is no float
+"""Tilts of decisions that are remembered; a bound of memory."""
+
+_LARGEST = 10**300
+"""Largest charge, in units, that is turned into a float; derived: floats end at 1.8e308."""
+
 _KAPPA = CONVERSIONS["cks"]
+"""The conversion whose correction is log kappa of Theorem 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ MODELS = {
     ("without-replacement", "replace-one"): Relation.REPLACE_ONE,
     ("no-amplification", "add-or-remove-one"): Relation.ADD_REMOVE,
 }
-"""How clients are sampled and which neighbours are compared, as Flower pairs them."""
+"""Pairs of a way to sample clients and a neighbouring relation, as Flower knows them."""
 
 _CONFIG = ("target_delta", "population_size", "neighboring_relation", "sampling_method", "max_epsilon")
 _EVENT = ("noise_multiplier", "sample_size", "population_size")

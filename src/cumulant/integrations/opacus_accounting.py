@@ -1,4 +1,4 @@
-"""How a loop with Opacus is accounted, whatever the law of its batches.
+"""The accounting of a loop with Opacus, whatever the law of its batches.
 
 Every step is accounted once, with its noise, its draw and its caveats; `opacus_accountants` has one accountant for each law.
 """

@@ -16,7 +16,7 @@ _KEYWORD_PASSWORD = re.compile(
 """An address by keywords, as libpq reads it; its text would be taken for the name of a file, and printed."""
 
 _KEYWORDS = re.compile(r"^\s*(host|hostaddr|port|dbname|user|service|sslmode)\s*=", re.IGNORECASE)
-"""The beginning of an address by keywords; such a file would be made in silence, and its entries be missed in the database."""
+"""The beginning of an address by keywords; SQLite would make such a file, and the database would miss its entries."""
 
 
 def open_store(url: Any, group: bool = False) -> Store:

@@ -34,12 +34,12 @@ from cumulant.ledger.store import Store
 from cumulant.notation import parse
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What reading raises of a body that no writer wrote."""
+"""Errors that reading raises of a body that no writer wrote."""
 _STATUS = {"freeze": FROZEN, "thaw": OPEN, "close": CLOSED}
 ANY_CLOCK = tuple(_STATUS)
 """Kinds that only an owner writes: they may be dated before the entry that they follow, and so end a wrong date."""
 TOLERANCE = timedelta(minutes=1)
-"""How far the clocks of two hosts may differ; convention."""
+"""Largest difference of the clocks of two hosts; convention."""
 _NAMES = ("actor", "host", "version", "time", "by", "reason", "unseen", "source", "signer", "team", "run")
 _NOTHING = ("",) * len(_NAMES)
 _TEXTS = frozenset([str])

@@ -22,7 +22,7 @@ HASHED = 1
 COLUMNS = ("account", "seq", "kind", "key", "request", "hold", "body", "state", "prev", "hash", "signature")
 KINDS = ("open", "spend", "hold", "settle", "release", "grant", "reprice", "freeze", "thaw", "close")
 FIRST = ""
-"""What the first entry of an account has for the hash of the one before it."""
+"""The hash before the first entry of an account."""
 
 _LONGEST_NAME = 200
 _TYPES = tuple((str, int, *[str] * 3, hold, *[str] * 5) for hold in (int, type(None)))

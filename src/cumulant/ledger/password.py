@@ -8,7 +8,7 @@ _HOST = r"(?:\[[0-9a-fA-F:.%]*\]|[\w.%-]*)(?::\d*)?"
 _POSTGRES = re.compile(
     rf"(?P<scheme>postgres(?:ql)?)://(?P<user>[^@/]*@)?(?P<place>{_HOST}(?:,{_HOST})*(?:/[^@/?#]*)?)(?:\?(?P<options>[^@]*))?"
 )
-"""What the client library of PostgreSQL reads in one way only: a second '@', or a '/' in the password, match nothing."""
+"""An address that PostgreSQL's client library reads in one way: a second '@', or a '/' in the password, match nothing."""
 _HARMLESS = ("host", "hostaddr", "port", "dbname", "sslmode", "options", "target_session_attrs", "connect_timeout")
 """Options that are shown with their values; all others are left out."""
 _BROKEN_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})|%00")

@@ -26,7 +26,7 @@ UNSEEN = (
     "no output of any step, nor whether or how it failed, was seen by a person or used by a program, and the decision to "
     "release depends on none"
 )
-"""What must be true of a hold that is released: hold, run, look, release and try again would be a multiple of delta."""
+"""The fact that must be true of a released hold: to hold, run, look, release and try again would cost a multiple of delta."""
 
 
 class _BudgetFull(Exception):

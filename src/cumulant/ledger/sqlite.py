@@ -65,7 +65,7 @@ _FOLLOWING = (
     "BEGIN SELECT RAISE(ABORT, 'an entry follows the newest one, and the first one opens the account'); END",
 )
 _OCTAL = re.compile(r"\\([0-7]{3})")
-"""How the table of mounts writes spaces, tabs, line ends and backslashes; other characters stand for themselves."""
+"""A space, tab, line end or backslash in the table of mounts, which writes it as an octal number."""
 _OBJECT = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)")
 
 

@@ -15,7 +15,14 @@ from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import UNIT, Filter
 
-OPEN, FROZEN, CLOSED = "open", "frozen", "closed"
+OPEN = "open"
+"""Status of an account that may spend; stored."""
+
+FROZEN = "frozen"
+"""Status of an account that may not spend until it is thawed; stored."""
+
+CLOSED = "closed"
+"""Status of an account that never spends again; stored."""
 
 _WHOLE = frozenset([int])
 Certificates = dict[str, list[int]]

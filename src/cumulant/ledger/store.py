@@ -27,7 +27,12 @@ _NEWEST = (
     f"SELECT {_FIELDS}, (SELECT 1 FROM meta WHERE name = ?), (SELECT hash FROM entry WHERE account = ? AND seq = ?) "
     "FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1"
 )
-_PAGE, _FEW = 1000, 500
+_PAGE = 1000
+"""Rows that one statement reads; a bound of memory."""
+
+_FEW = 500
+"""Keys that one statement looks for; derived: SQLite may allow only 999 parameters."""
+
 _BEYOND = 2**63 - 1
 """The largest number that both databases can hold."""
 _LOWEST = -(2**63)

@@ -32,7 +32,11 @@ from cumulant.mechanisms.mechanism import Expression
 
 _REMEMBERED = 1024
 _ATTEMPTS = 12
-_PAUSE, _LONGEST_PAUSE = 0.05, 3.0
+_PAUSE = 0.05
+"""Seconds before the second attempt, on average; each further pause is twice as long. Convention."""
+
+_LONGEST_PAUSE = 3.0
+"""Seconds of a pause between two attempts, at most, on average; convention."""
 
 
 @dataclass(frozen=True, slots=True)

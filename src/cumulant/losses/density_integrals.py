@@ -161,6 +161,7 @@ def both_tails(densities: LogDensities, grid: Array) -> tuple[Tails, Tails] | No
 
 
 def _tails(log_p: Array, log_q: Array) -> Tails:
+    """Return the losses of P against Q, and the masses of both laws above each."""
     with np.errstate(invalid="ignore"):
         loss = log_p - log_q
     place = np.argsort(loss, kind="stable")
@@ -173,7 +174,7 @@ def _tails(log_p: Array, log_q: Array) -> Tails:
 
 @dataclass(frozen=True, slots=True)
 class Fineness:
-    """How fine the pieces of two laws are."""
+    """The fineness of the pieces of two laws."""
 
     variation: float
     """Largest variation of the loss on a piece."""
@@ -199,6 +200,10 @@ def pieces(densities: LogDensities, grid: Array, fineness: Fineness) -> tuple[Ar
 
 
 def _pieces(densities: LogDensities, grid: Array, fineness: Fineness) -> tuple[Array, Array] | None:
+    """Return log masses of both laws on pieces, halved until they settle.
+
+    Returns None if too many pieces are needed, or mass is missing.
+    """
     least = fineness.least
     nodes, weights = legendre(SETTINGS.piece_nodes)
 

@@ -62,7 +62,7 @@ class Loss(ABC):
 
     @abstractmethod
     def loss(self, y: Array) -> Array:
-        """x at the coordinate y."""
+        """Return the loss x at the coordinate y."""
 
     @abstractmethod
     def place(self, x: Array) -> Array:
@@ -70,7 +70,7 @@ class Loss(ABC):
 
     @abstractmethod
     def log_density(self, y: Array) -> Array:
-        """log of the density of Q at the coordinate y."""
+        """Return log of the density of Q at the coordinate y."""
 
     @abstractmethod
     def roughness(self, y: Array) -> Array:
@@ -144,7 +144,7 @@ class Step(ABC):
 
     @abstractmethod
     def span(self, log_mass: float) -> tuple[float, float]:
-        """Losses between which all but e^log_mass of the finite P-mass lies."""
+        """Return two losses between which all but e^log_mass of the finite P-mass lies."""
 
     @abstractmethod
     def cells(self, step: float, log_mass: float) -> Cells:
@@ -425,7 +425,7 @@ class Outputs(Step):
 
     @abstractmethod
     def outputs(self, log_mass: float) -> tuple[Array, Array]:
-        """Losses and log P-masses; masses below e^log_mass may be left out."""
+        """Return losses and log P-masses; masses below e^log_mass may be left out."""
 
     def span(self, log_mass: float) -> tuple[float, float]:
         loss, _ = self.outputs(log_mass)

@@ -54,6 +54,7 @@ def closed_kl(base: Curve, rate: Fraction, on: Arithmetic) -> Scalar:
 
 
 def _ends(law: Law, base: Curve, rate: Fraction, lam: Array, on: Arithmetic) -> tuple[Array, Array]:
+    """Return bounds of K from below and above at each lambda; far out they are one closed form."""
     g, order = on.number(rate), on.asarray(lam) + 1
     whole = base.cgf(lam, on)
     high, low = lemma3(whole, g, on), on.maximum(whole + order * on.log(g), on.asarray(lam) * 0)

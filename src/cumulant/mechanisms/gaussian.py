@@ -22,7 +22,7 @@ _UNSAID = ""
 """A sigma that is not given."""
 
 GEOMETRIES = ("diameter", "ball")
-"""What is known of the values: only their distances, or that they lie in a ball whose diameter is the sensitivity."""
+"""The known shape of the values: only their distances, or a ball that holds them and whose diameter is the sensitivity."""
 
 
 @register

@@ -17,10 +17,10 @@ from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper, run
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Group(Scheme):
     """Statements for a group of records that change together, at most `size` of them.
@@ -49,7 +49,7 @@ class Group(Scheme):
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"size": SIZES}
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         for mechanism in inner.terms:
             if self.size > 1 and (refused := mechanism.ungrouped()):
                 raise HypothesisError(f"{mechanism} for a group of {self.size}: {refused}")

@@ -33,6 +33,7 @@ SCANNED = 1_000_000
 """Numbers of steps among which the best start inside the domain is searched; any of them gives a bound."""
 
 _STEPS = Domain(Fraction(1), Fraction(10**12), low_closed=True, high_closed=True, integer=True)
+"""Numbers of steps of one loop; convention."""
 
 REFUSED = {
     "clip": "a clipped gradient is that of a convex loss only for generalised linear models: there clip the derivative of the "
@@ -46,7 +47,7 @@ REFUSED = {
     "sampling": "nothing is proved here for random batches; give batches= for a fixed cyclic order",
     "rate": "nothing is proved here for random batches; give batches= for a fixed cyclic order",
 }
-"""What people add to such a loop, and why nothing is proved then."""
+"""Additions to such a loop, each with the reason why nothing is proved then."""
 
 
 def last_iterate(

@@ -140,7 +140,7 @@ class MatrixMechanism(Mechanism):
     @property
     def column_norm(self) -> float:
         """The largest norm of a column of C, rounded up."""
-        return rounded_up(root(self.factor.once().upper)[1])
+        return rounded_up(root(self.factor.column_square().upper)[1])
 
     def squared_sensitivity(self, scheme: Participation | None = None) -> Fraction:
         """Return how far one record moves C x at most, squared, if it takes part as the scheme says; else once.
@@ -153,7 +153,7 @@ class MatrixMechanism(Mechanism):
 
     def square(self, scheme: Participation | None) -> Range:
         """Return the squared sensitivity, enclosed, under the relation of this mechanism."""
-        found = self.factor.once() if scheme is None else scheme.square(self.factor)
+        found = self.factor.column_square() if scheme is None else scheme.square(self.factor)
         moved = self.relation.clipped(Exact(1)) ** 2
         return Range(found.lower * moved, found.upper * moved)
 
@@ -175,7 +175,7 @@ class MatrixMechanism(Mechanism):
         """Return Gaussian noise like that of the run on a query of this squared sensitivity, bounded from one side."""
         sigma, scaled = self.sigma, square
         if sigma is None:
-            sigma, column = self.noise_multiplier, self.factor.once()
+            sigma, column = self.noise_multiplier, self.factor.column_square()
             scaled = short_above(square / column.lower) if upper else short_below(square / column.upper)
         gaussian = MECHANISMS["Gaussian"]
         return gaussian(sigma=sigma, squared_sensitivity=Exact(scaled), relation=self.relation)  # type: ignore[call-arg]
@@ -260,7 +260,7 @@ class MatrixRun(Wrapper):
 
     @property
     def squared_sensitivity(self) -> Fraction:
-        """How far one record moves C x at most, squared."""
+        """Return the square of the largest distance by which one record moves C x."""
         return self.inner.square(self.scheme).upper
 
     def with_participation(self, scheme: Participation) -> MatrixRun:
@@ -298,16 +298,16 @@ class MatrixRun(Wrapper):
             parts.append((one if piece.scheme is None else one @ piece.scheme) * piece.times)
         return sum(parts[1:], start=parts[0])
 
-    def above(self) -> tuple[Expression, ...]:
+    def dominating_runs(self) -> tuple[Expression, ...]:
         """Return runs that dominate this one, the last of which needs no secrecy."""
-        return (*(self._rounds(each, True) for each in self.scheme.above(self.inner.factor)), self._whole())
+        return (*(self._rounds(each, True) for each in self.scheme.upper_pieces(self.inner.factor)), self._whole())
 
     def _below(self) -> tuple[tuple[Pieces, ...], tuple[Projection, ...]]:
         if not self.inner.factor.nonnegative:
             return (), ()
         return _known_below(self.inner, self.scheme)
 
-    def below(self) -> tuple[Expression, ...]:
+    def dominated_runs(self) -> tuple[Expression, ...]:
         """Return runs that this one dominates; none where C has negative entries."""
         moved = self.inner.relation.clipped(Exact(1)) ** 2
         rounds, lines = self._below()
@@ -334,7 +334,7 @@ class MatrixRun(Wrapper):
         return self._plain
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """The noise shifted so many times as far, which needs no secrecy."""
+        """Return the pair of the whole run as one Gaussian, shifted `size` times as far; it needs no secrecy."""
         (gaussian,) = self._whole().terms
         return gaussian.grouped_pair(size)
 
@@ -344,13 +344,13 @@ class MatrixRun(Wrapper):
 
 @lru_cache(maxsize=256)
 def _known_below(inner: MatrixMechanism, scheme: Participation) -> tuple[tuple[Pieces, ...], tuple[Projection, ...]]:
-    return scheme.below(inner.factor), scheme.projections(inner.factor)
+    return scheme.lower_pieces(inner.factor), scheme.projections(inner.factor)
 
 
 @lru_cache(maxsize=256)
 def _dominating(run: MatrixRun) -> tuple[RunRecord, ...]:
     chains = (_chained(run._rounds((each.piece,), True), each.links) for each in run.scheme.chains(run.inner.factor))
-    return (*chains, *(each.record() for each in run.above()))
+    return (*chains, *(each.record() for each in run.dominating_runs()))
 
 
 def _chained(link: Expression, links: int) -> RunRecord:
@@ -378,4 +378,4 @@ def _chained(link: Expression, links: int) -> RunRecord:
 
 @lru_cache(maxsize=256)
 def _dominated(run: MatrixRun) -> tuple[RunRecord, ...]:
-    return tuple(each.record() for each in run.below())
+    return tuple(each.record() for each in run.dominated_runs())

@@ -6,7 +6,7 @@ They hand their components over to the accounting.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, replace
 from fractions import Fraction
 from functools import partial
@@ -377,7 +377,7 @@ class Mechanism(Declared, Expression):
     def grouped_pair(self, size: int) -> Pair | None:
         """Return the dominating pair of data sets that differ in so many records, if it is known."""
         pair = None if self.amplified else self.pair()
-        return None if pair is None else pair.grouped(size)
+        return None if pair is None else pair.group_pair(size)
 
     def _slack(self) -> Fraction:
         """Return the slack of its curve; a mechanism that knows it without the curve overrides this."""
@@ -399,7 +399,7 @@ class Mechanism(Declared, Expression):
         return True
 
     def user_pair(self, records: int) -> Pair | None:
-        """The dominating pair of a user who joins or leaves with so many records, if it is known."""
+        """Return the dominating pair of a user who joins or leaves with so many records, if it is known."""
         return self.grouped_pair(records)
 
     def unsampled(self) -> str:
@@ -437,7 +437,7 @@ class Mechanism(Declared, Expression):
 
     @classmethod
     def name(cls) -> str:
-        """Return the word that the notation has for this scheme."""
+        """Return the word that the notation has for this mechanism."""
         return cls.__name__
 
     def rank(self) -> tuple[str, str]:
@@ -596,26 +596,32 @@ class Sampled(Wrapper):
         return self.scheme.curve(self.inner.curve, pair, bound, str(self.inner))
 
     def _lone_pair(self) -> Pair | None:
-        """The pair of what runs on each sample, if that is one mechanism on all of the sample."""
+        """Return the pair of the only mechanism, if it runs on all of each sample; None otherwise."""
         return self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """A coin that is seen says how many records of the group are in the sample: at most so many neighbours apart."""
+        """Return the pair for a group, from the law of how many of its records are in the sample; None if none is known.
+
+        The number is revealed, and bounds how many neighbours the samples are apart.
+        """
+        from cumulant.pairs.public_choice import count_pair
+
         pair, counts = self._lone_pair(), self.scheme.group_counts(size)
-        if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
-            return None
-        return _seen_count(pair, counts)
+        return None if pair is None or counts is None else count_pair(pair, counts)
 
     @property
     def user_attained(self) -> bool:
         pair = self._lone_pair()
-        return pair is not None and pair.attained and pair.dominated is pair
+        return pair is not None and pair.attained and pair.lower_pair is pair
 
     def user_pair(self, records: int) -> Pair | None:
-        """The pair of a user who joins or leaves with so many records, each of which is sampled alone; None where unknown.
+        """Return the pair of a user who joins or leaves with so many records, each of which is sampled alone.
 
-        Gaussian noise around a random number of shifts, which is attained; for other symmetric noise the number is seen.
+        It is Gaussian noise around a random number of shifts, which is attained. For other symmetric noise the number is
+        revealed. Returns None if no pair is known.
         """
+        from cumulant.pairs.public_choice import count_pair
+
         pair, counts = self._lone_pair(), self.scheme.user_counts(records)
         if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
             return None
@@ -625,16 +631,7 @@ class Sampled(Wrapper):
             from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 
             return GaussianMixturePair(Shifts.of([i * shift for i in range(records + 1)], counts))
-        return _seen_count(pair, counts)
-
-
-def _seen_count(pair: Pair, counts: Sequence[Fraction]) -> Pair | None:
-    """Return the pair of a sample in which the number of records is seen, from the law of that number; None if unknown."""
-    from cumulant.pairs.public_choice import PublicChoicePair, branches_of_copies
-
-    rate = 1 - counts[0]
-    branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
-    return None if branches is None else PublicChoicePair((branches,), False)
+        return count_pair(pair, counts)
 
 
 def sampled(inner: Expression, scheme: Scheme) -> Expression:
@@ -645,7 +642,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     for mechanism in inner.terms if scheme.draws else ():
         if refused := mechanism.refused_sample(scheme):
             raise InputError(f"{mechanism} on a {scheme.called} sample: {refused}")
-    made: Expression | None = scheme.around(inner)
+    made: Expression | None = scheme.wrap(inner)
     if made is not None:
         return made
     if not scheme.accepts(inner.relation):
@@ -665,7 +662,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
         if None not in (stated, size) and stated != size:
             said = f"{mechanism} is stated for {stated} records but runs on samples of {size}"
             raise InputError(f"{said}; state it for {size} records")
-    if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
+    if isinstance(inner, Sampled) and (single := scheme.merge(inner.scheme)) is not None:
         return sampled(inner.inner, single)
     if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None, inner.relation):
         raise HypothesisError(f"{inner}: {refused}")

@@ -25,7 +25,10 @@ from cumulant.sampling.scheme import SCHEMES
 WAYS = ("value", "position")
 ASSUMED = "the part of every record is fixed before the mechanisms of that part start"
 _POINTS = 48
+"""Intervals between the points of a profile through which the polygon goes; chosen by hand, any number is valid."""
+
 _SMALLEST = 1e-14
+"""Delta up to whose epsilon the points of the profile reach; chosen by hand, any delta is valid."""
 
 _MOST_SPREADS = 12
 """Ways to spread a group over the parts that are composed; measured: each takes 20 to 100 ms, beyond it the chain answers."""
@@ -80,7 +83,7 @@ class Parallel(Mechanism):
     parts: tuple[Expression, ...]
     by: str
     moved: bool = False
-    """Whether the statement is for a record that is replaced, so that it may move from one part to another."""
+    """True if the statement is for a record that is replaced, so that it may move from one part to another."""
 
     def _validate(self) -> None:
         stated = agreed(self.parts)[0]
@@ -214,13 +217,13 @@ class Parallel(Mechanism):
         """Return the pair of a group, by a chain of neighbours or by all spreads of its records; else None."""
         pair = self.pair()
         if pair is not None and pair.chained:
-            return pair.grouped(size)
+            return pair.group_pair(size)
         return None if not self.frozen or self.estimated else _cached_spread(self, size)
 
     def grouped_curve(self, size: int) -> Curve | None:
         pair = self.pair()
         if pair is not None and pair.chained:
-            many = pair.grouped(size)
+            many = pair.group_pair(size)
             return None if many is None else many.curve()
         # the pair is a polygon with a leak; curves of the runs themselves have none
         cases = None if not self.frozen or self.estimated else self._spreads(size)
@@ -256,7 +259,8 @@ class Parallel(Mechanism):
     def _pair(self) -> Pair | None:
         """Return the polygon through points of the larger profile, which is convex.
 
-        If all parts are of one kind, it is the pair of that part.
+        If all parts are equal, it is the pair of that part. Returns None if losses have a direction, or the
+        profile is out of reach.
         """
         if isinstance(only := self._only_part, Mechanism) and not only.amplified:
             return only.pair()
@@ -281,7 +285,7 @@ class Parallel(Mechanism):
 
 def _directed(part: Component) -> bool:
     """Return True if its losses have a direction, as those of samples."""
-    return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
+    return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled_steps() or ()) > 1)
 
 
 def _largest(cases: tuple[Expression, ...]) -> Pair | None:

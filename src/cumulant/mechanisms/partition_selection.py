@@ -31,12 +31,14 @@ ROUNDED = 2.0**-40
 """The part by which deltas of the profile are raised; a thousand operations on floats lose less."""
 
 ABSOLUTE = 1e-15
-"""What is added to deltas of the profile for differences of probabilities; each loses a few 1e-16 at most."""
+"""Slack added to deltas of the profile; derived: differences of probabilities lose a few 1e-16 each at most."""
 
 _DIGITS = 12
 """Significant digits of the chance to show a key, rounded up (convention)."""
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
+
 _THRESHOLD = Domain(
     Fraction(1), None, low_closed=True, hint="a key of one user must be rare; Laplace and Gaussian need at least 1"
 )

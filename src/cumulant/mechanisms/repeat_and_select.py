@@ -22,7 +22,7 @@ from cumulant.numerics.search import bisect
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 NUMBERS = ("negative-binomial", "poisson")
 _POINTS = 22
@@ -47,16 +47,22 @@ _ROUNDS = 6
 """Times that this epsilon is looked for closer by."""
 
 _PARTS: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
+"""Multiples of the epsilon that Rényi divergences find, at which delta is asked first; chosen by hand."""
+
 _NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
-"""Of the epsilon that Rényi divergences or floats find, where the least one may be."""
+"""Multiples of the epsilon that Rényi divergences or floats find, at which the least one may be; chosen by hand."""
 
 _NEXT = (-0.02, 0.0, 0.02, 0.1)
+"""Distances from the guessed place at which delta is asked, as parts of the bracket; chosen by hand."""
+
 _BENT = 0.75
 """Points are closer together far out, where delta falls faster."""
 
 _FARTHEST = Fraction(280)
+"""Epsilon beyond which no point of a profile counts; chosen by hand."""
+
 _BEYOND = 0.005
-"""Of the distance of two points: delta is rather a little smaller there than a little larger."""
+"""Part of the distance of two points by which a new one lies beyond the cubic's; by hand: delta is a little smaller there."""
 
 _HALVINGS = 200
 """Halvings in which floats find the parameter of a mean."""
@@ -68,7 +74,7 @@ _BITS = 256
 """The precision of balls."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RepeatAndSelect(Scheme):
     """K runs of an expression, each on all the data, of which only the best is published.
@@ -107,7 +113,7 @@ class RepeatAndSelect(Scheme):
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"mean": Domain(Fraction(1), None, low_closed=True)}
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         return inner if self.number == NUMBERS[0] and self.mean == 1 else Selected(inner, self)
 
     def least_share(self) -> Fraction:
@@ -181,9 +187,9 @@ class Selected(Wrapper):
         return [float(delta) for delta in self.inner.delta(epsilon=asked)]
 
     def _epsilon_shift(self, closed: Pair | None, deltas: Deltas, steps: list[float]) -> Fraction | None:
-        """Return by how much epsilon is moved.
+        """Return the amount that is added to epsilon; None if it is infinite.
 
-        (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
+        It is (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
 
         The steps are asked together with what is needed first.
         """
@@ -235,7 +241,7 @@ class Selected(Wrapper):
         from cumulant.pairs.selection import SelectedPair
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
-        closed = own if own is not None and own.closed else None
+        closed = own if own is not None and own.has_closed_form else None
         mean, known = Fraction(self.scheme.mean), DeltaCache(self._deltas)
         steps = self._steps(closed, max(mean, Fraction(1)))
         moved = self._epsilon_shift(closed, known, steps)
@@ -275,7 +281,7 @@ def enclosed_mean(g: Fraction, shape: Fraction) -> Any:
 
 
 Deltas = Callable[[list[float]], list[float]]
-"""What one run needs at each of these epsilons, from above."""
+"""Returns the delta of one run at each of these epsilons, from above."""
 
 
 def smallest_covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: int) -> float:

@@ -23,7 +23,7 @@ from cumulant.pairs.pair import Pair
 from cumulant.pairs.shuffle import LARGEST, ShuffledPair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 ASSUMED = (
     "all users of Shuffle use the same randomizer, on one record each, and the order of the reports is uniform, drawn after "
@@ -36,7 +36,7 @@ SAMPLED = (
 BY_PAIR = "these reports are amplified with a slack, of which nothing is known on a sample"
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Shuffle(Scheme):
     """Reports of so many users, published in random order.
@@ -66,7 +66,7 @@ class Shuffle(Scheme):
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"reports": COUNT}
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         lone = inner if isinstance(inner, Mechanism) and not inner.amplified and not inner.unsampled() else None
         if lone is None or lone.records_changed > 1:
             raise HypothesisError(
@@ -84,7 +84,7 @@ class Shuffle(Scheme):
             return lone
         if (pure < math.inf and not lone.curve().slack()) or lone.local_randomizer() is not None:
             return Shuffled(lone, self)
-        if pair is None or not pair.gridded:
+        if pair is None or not pair.has_grid_loss:
             raise HypothesisError(
                 f"nothing is known of shuffled reports of {inner}, which is not known to be epsilon-DP; write a "
                 f"report that is proved to be so as PureDP(epsilon=…); {BATCHES}"
@@ -183,7 +183,7 @@ class ShuffledByPair(Shuffled):
 def _shuffled(inner: Mechanism, reports: int) -> Pair:
     """Return the pair of shuffled reports: by the blanket of a known randomizer, else by clones of any epsilon-DP one."""
     pair, randomizer = inner.pair(), inner.local_randomizer()
-    found = None if pair is None else pair.shuffled(reports)
+    found = None if pair is None else pair.shuffled_pair(reports)
     if found is not None:
         return found
     if randomizer is not None and randomizer.labels:

@@ -17,7 +17,7 @@ from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper, run
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 ASSUMED = (
     "every pass of ShuffledBatches cuts the data into batches of fixed sizes and uses no record twice; a pass that was "
@@ -40,7 +40,7 @@ SAY_BATCHES = (
 )
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class ShuffledBatches(Scheme):
     """One pass over the data in batches of fixed sizes.
@@ -117,7 +117,7 @@ class ShuffledBatches(Scheme):
             return Batches(full, full + 1)
         return Batches(full, full, Fraction(rest, int(self.records)))
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         if inner.relation.clipping == 1:
             removed = ": a record that is removed moves all later ones to other batches"
             reason = removed if inner.relation is Relation.ADD_REMOVE else ""

@@ -16,7 +16,10 @@ from cumulant.relation import Relation
 
 NOISES = ("laplace", "gaussian")
 _POINTS = 64
+"""Intervals between the points of a profile through which the polygon goes; chosen by hand, any number is valid."""
+
 _MOST_STEPS = 10**6
+"""Queries of all hits with Gaussian noise, at most; a bound of time."""
 
 
 @register
@@ -77,7 +80,8 @@ class SparseVector(Mechanism):
     def pair(self) -> Pair | None:
         """Return the pair of the Laplace noise on the threshold, shifted by the other answers.
 
-        delta(x) <= that of Laplace noise on the threshold at x less what the answers above it cost.
+        delta(x) is at most that of Laplace noise on the threshold at x less the cost of the answers above it. Returns None for
+        Gaussian noise, and if the privacy loss is beyond all grids.
         """
         threshold, query = self._shifts()
         moved = query * self.hits

@@ -17,12 +17,12 @@ from cumulant.numerics.binomials import MOST_COUNTED
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import SCHEMES, Scheme, known
+from cumulant.sampling.scheme import SCHEMES, Scheme, register_scheme
 
 RECORDS = replace(COUNT, high=Fraction(MOST_COUNTED), hint="bound the records of a user before training")
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class User(Scheme):
     """Statements for a user with several records, who joins or leaves as a whole.
@@ -51,7 +51,7 @@ class User(Scheme):
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"records": RECORDS}
 
-    def around(self, inner: Any) -> Expression:
+    def wrap(self, inner: Any) -> Expression:
         if self.records == 1:
             expression: Expression = inner
             return expression
@@ -75,7 +75,7 @@ def _user(mechanism: Mechanism, records: int) -> Mechanism:
     if mechanism.records_changed > 1:
         raise HypothesisError(f"{mechanism} is about several records already; write User or Group once, and last")
     if not mechanism.amplified:
-        (made,) = SCHEMES["Group"](size=records).around(mechanism).terms  # type: ignore[call-arg]
+        (made,) = SCHEMES["Group"](size=records).wrap(mechanism).terms  # type: ignore[call-arg]
         grouped: Mechanism = made
         return grouped
     if mechanism.relation is Relation.REPLACE_ONE:

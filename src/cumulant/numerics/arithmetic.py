@@ -92,7 +92,7 @@ class Floats:
         return special.gammaln(x)
 
     def known(self, x: Any) -> Any:
-        """+inf for what is not known."""
+        """Return x with +inf in the place of NaN, which means unknown."""
         return np.where(np.isnan(x), np.inf, x)
 
     def log_sum_exp(self, x: Array) -> Any:

@@ -330,11 +330,11 @@ class Decimals(Balls):
         return nearest.next_minus(self.down), nearest.next_plus(self.up)
 
     def _rounded(self, ends: Ends) -> Ends:
-        """Fewer digits, outward."""
+        """Return both ends with fewer digits, rounded outward."""
         return self.down.plus(ends[0]), self.up.plus(ends[1])
 
     def _finer(self, x: Decimal, times: int = 1) -> Decimals:
-        """Enough digits that `times` leading terms of a series in x may cancel."""
+        """Return an arithmetic in which `times` leading terms of a series in x may cancel."""
         return decimals(self.digits + times * max(0, -x.adjusted()) + 3)
 
     def exp_at(self, x: Decimal) -> Ends:

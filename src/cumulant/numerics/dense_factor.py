@@ -36,7 +36,7 @@ class DenseFactor:
     A small matrix has integers, a larger one floats.
 
     >>> factor = DenseFactor.from_rows(((1, 0), (1, 1)))
-    >>> factor.once().upper, factor.every(1).upper, factor.bands
+    >>> factor.column_square().upper, factor.periodic_square(1).upper, factor.bands
     (Fraction(2, 1), Fraction(5, 1), 2)
     """
 
@@ -70,7 +70,7 @@ class DenseFactor:
 
     @property
     def bands(self) -> int:
-        """One more than the number of rows below the diagonal that have an entry which is not 0."""
+        """Return the number of bands, from the diagonal down to the last one that is not all 0."""
         rows, columns = np.nonzero(self.entries)
         return int((rows - columns).max(initial=0)) + 1
 
@@ -80,17 +80,17 @@ class DenseFactor:
 
     # ---- sensitivities
 
-    def once(self) -> Range:
+    def column_square(self) -> Range:
         """Return the largest squared norm of a column."""
         return self._range((self.entries * self.entries).sum(axis=0).max(), True)
 
-    def every(self, gap: int) -> Range:
+    def periodic_square(self, gap: int) -> Range:
         """Return the largest SUM |X_st| over the steps j, j + gap, ..., j < gap."""
         products = self._products()
         largest = max(products[j::gap, j::gap].sum() for j in range(min(gap, self.steps)))
         return self._range(largest, self.nonnegative or gap >= self.bands)
 
-    def apart(self, gap: int, most: int) -> Range:
+    def separated_square(self, gap: int, most: int) -> Range:
         """Return a bound of SUM |X_st| over at most `most` steps that are at least `gap` apart.
 
         Exact for a matrix of at most `gap` bands, where it is a sum of diagonal entries; else the two-stage programme of
@@ -112,7 +112,7 @@ class DenseFactor:
         return max(short_below(Fraction(least) * self.unit * (1 - self.slack)), Fraction(0))
 
     def _products(self) -> Entries:
-        """|X_st|, rounded up."""
+        """Return |X_st| of all columns s and t, rounded up."""
         found = np.abs(self.entries.T.dot(self.entries))
         if not self.slack:
             return np.asarray(found)

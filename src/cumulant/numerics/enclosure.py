@@ -372,7 +372,7 @@ class Bounded:
         raise CertificateError("enclosures have no gamma functions; use balls")
 
     def known(self, x: Enclosure) -> Enclosure:
-        """+inf for what is not known."""
+        """Return x with +inf in the place of NaN, which means unknown."""
         missing = np.isnan(x.mid) | np.isnan(x.radius)
         return Enclosure(np.where(missing, np.inf, x.mid), np.where(missing, 0.0, x.radius))
 

@@ -108,6 +108,7 @@ def log_geometric(slope: Array, count: Array, on: Arithmetic = FLOATS) -> Array:
 
 
 def _log_geometric_ball(slope: Any, count: int, on: Arithmetic) -> Any:
+    """Return log of the sum of e^{slope i} over 0 <= i < count as a ball."""
     if count == 1:
         return on.number(0)
     if slope > 0 or slope < 0:

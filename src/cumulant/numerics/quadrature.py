@@ -127,6 +127,8 @@ def log_concave(
 def _log_concave_block(
     log_f: LogFunctions, rows: Rows, mode: Array, scale: Array, low: Array, high: Array, nodes: int
 ) -> Array:
+    """Return log of the integrals of these rows, from the mode to either end."""
+
     def f(x: Array) -> Array:
         return log_f(x[:, None], rows)[:, 0]
 
@@ -184,6 +186,7 @@ def log_integrals(log_f: LogFunctions, count: int, grid: Array) -> Array:
 
 
 def _log_integral_block(log_f: LogFunctions, rows: Array, grid: Array) -> Array:
+    """Return log of the integrals of these rows, error added; +inf where the error is too large."""
     scan = np.broadcast_to(log_f(grid[None, :], rows), (len(rows), len(grid)))
     scan = np.where(np.isnan(scan), np.inf, scan)
     modes, heights = maxima(log_f, rows, grid, scan)

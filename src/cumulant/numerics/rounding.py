@@ -138,12 +138,12 @@ def stated(value: Fraction) -> float:
 
 
 def raised(value: Any, part: float) -> Any:
-    """Larger by this part of itself, for what is positive."""
+    """Return a positive value enlarged by this part of itself."""
     return value * (1 + part)
 
 
 def lowered(value: Any, part: float) -> Any:
-    """Smaller by this part of itself, for what is positive."""
+    """Return a positive value reduced by this part of itself."""
     return value * (1 - part)
 
 

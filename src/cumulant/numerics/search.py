@@ -135,7 +135,7 @@ def least(
 
 
 def _divide(nodes: Array, values: Array, integral: bool) -> Array:
-    """New arguments inside the cells that touch a low local minimum and are still wide."""
+    """Return new arguments inside the cells that touch a low local minimum and are still wide."""
     padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
     minimum = (values <= padded[:, :-2]) & (values <= padded[:, 2:]) & np.isfinite(values)
     ranked = np.where(minimum, values, np.inf)

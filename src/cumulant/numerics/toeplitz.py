@@ -96,7 +96,7 @@ class ToeplitzFactor:
     Two integers enclose the absolute value of each entry of its first column.
 
     >>> factor = ToeplitzFactor.from_bands((Fraction(1), Fraction(1, 2)), steps=4)
-    >>> factor.once().upper, factor.every(2).upper, factor.apart(2, most=1).upper
+    >>> factor.column_square().upper, factor.periodic_square(2).upper, factor.separated_square(2, most=1).upper
     (Fraction(5, 4), Fraction(5, 2), Fraction(5, 4))
     """
 
@@ -133,17 +133,17 @@ class ToeplitzFactor:
 
     # ---- sensitivities
 
-    def once(self) -> Range:
+    def column_square(self) -> Range:
         """Return the largest squared norm of a column, which is that of the first one."""
         return self._range(int((self.lower * self.lower).sum()), int((self.upper * self.upper).sum()))
 
-    def every(self, gap: int) -> Range:
+    def periodic_square(self, gap: int) -> Range:
         """Return |m_0|^2, the largest squared norm of a sum of every gap-th column."""
         ends = [_products(self._mode(column, gap), gap, 0, self.steps) for column in (self.lower, self.upper)]
         found = self._range(*ends)
         return found if self.nonnegative or gap >= self.bands else Range(Fraction(0), found.upper)
 
-    def apart(self, gap: int, most: int) -> Range:
+    def separated_square(self, gap: int, most: int) -> Range:
         """Return the largest SUM |X_st| over at most `most` steps, or a bound of it.
 
         The steps are at least `gap` apart. Exact for a column that does not grow (Kalinin and Lampert 2024) and where no two
@@ -205,6 +205,7 @@ class ToeplitzFactor:
 
 @lru_cache(maxsize=64)
 def _from_bands(bands: tuple[Fraction, ...], steps: int) -> ToeplitzFactor:
+    """Return the factor with this first column, exact if its denominators are short."""
     while len(bands) > 1 and not bands[-1]:
         bands = bands[:-1]
     unit = math.lcm(*(band.denominator for band in bands))
@@ -278,6 +279,7 @@ def _unrolled(head: Any, period: int, length: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _bins(factor: ToeplitzFactor, count: int) -> BinGram:
+    """Return bounds of the inner products of the sums of every `count`-th column."""
     steps, bands, last = factor.steps, factor.bands, min(count, factor.steps)
     near, far = range(1, min(bands, last)), range(max(count - bands + 1, 1), last)
     distances = sorted({*near, *(far if steps > count else ())})
@@ -298,7 +300,7 @@ def _bins(factor: ToeplitzFactor, count: int) -> BinGram:
         kept = [e for e in distances if e % every == 0 or every == 1]
         found = {e: Fraction(float(mode[: steps - e] @ mode[e:])) for e in kept}
         by_distance = {e: short_above(value * (1 + slack) + _UNDERFLOW) for e, value in found.items()}
-        diagonal = factor.every(count).upper
+        diagonal = factor.periodic_square(count).upper
         if every > 1:  # distances that were left out have the largest product there may be
             by_distance.update({e: diagonal for e in distances if e not in by_distance})
         products = {}
@@ -335,7 +337,9 @@ def _projections(
     bins = min(count, factor.steps)
     onto_first = [Fraction(0)] * bins
     norm = root(diagonal)
-    onto_first[0] = norm[0] if factor.lower is factor.upper else short_below(factor.every(count).lower / norm[1])
+    onto_first[0] = (
+        norm[0] if factor.lower is factor.upper else short_below(factor.periodic_square(count).lower / norm[1])
+    )
     for distance, product in products.items():
         onto_first[distance] = short_below(product / norm[1])
     found = [levelled(onto_first)]

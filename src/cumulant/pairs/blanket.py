@@ -63,7 +63,7 @@ class Label:
 
 
 Labels = tuple[Label, ...]
-"""What a randomizer is for one ordered pair of inputs; outputs that neither input has may be left out."""
+"""A randomizer for one ordered pair of inputs; outputs that neither input has may be left out."""
 
 
 def labels_of(blanket: Sequence[Fraction], own: Sequence[Fraction], other: Sequence[Fraction]) -> Labels:
@@ -255,7 +255,7 @@ class BlanketPair(PolygonPair):
         return cls(*convex_corners(*shuffled_profile(pairs, reports)))
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         return False
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
@@ -264,7 +264,7 @@ class BlanketPair(PolygonPair):
     def exact_unit(self) -> Fraction | None:
         return None
 
-    def unsampled(self) -> tuple[Step, ...] | None:
+    def unsampled_steps(self) -> tuple[Step, ...] | None:
         loss = self.loss()
         return None if loss is None else (ProfileStep(loss, 1.0, 0.0, "symmetric"),)
 

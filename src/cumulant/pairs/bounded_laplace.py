@@ -35,7 +35,7 @@ class BoundedLaplacePair(Pair):
     def curve(self) -> BoundedLaplace:
         return BoundedLaplace(self.shift, self.bound)
 
-    def grouped(self, size: int) -> Pair | None:
+    def group_pair(self, size: int) -> Pair | None:
         return BoundedLaplacePair(self.shift * size, self.bound) if self.shift * size <= self.bound else None
 
     def loss(self) -> Loss | None:

@@ -55,7 +55,10 @@ class DensityPair(Densities, Pair):
         return DensityCurve(self)
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
-        """Return K and two derivatives, from INT p e^{lambda y} y^n, as balls around the quadrature."""
+        """Return K and two derivatives as balls around the quadrature; None for more.
+
+        They follow from INT p e^{lambda y} y^n.
+        """
         if count > 3:
             return None
         lam = np.array([float(at)])
@@ -95,10 +98,10 @@ class DensityPair(Densities, Pair):
 
     # ---- on a sample, and on a grid
 
-    def mixed(self) -> OnSample:
+    def mixture_curve(self) -> OnSample:
         return lambda rate: SampledDensities(self, rate, PAIR, added=False)
 
-    def amplified(self) -> OnSample:
+    def amplified_curve(self) -> OnSample:
         """Return K of the sum of both directions, or of one direction if it leads throughout."""
 
         def curve(rate: Fraction) -> Curve:
@@ -107,7 +110,7 @@ class DensityPair(Densities, Pair):
 
         return curve
 
-    def poisson(self) -> OnSample:
+    def poisson_curve(self) -> OnSample:
         return lambda rate: PoissonDensities(self, rate)
 
     def loss(self) -> Loss | None:

@@ -69,7 +69,7 @@ MARGIN = 1e-6
 """Added to logarithms of bounds that floats evaluate, absolutely and relatively; far more than their rounding."""
 
 LEAST_LAMBDA = Fraction(1, 2**100)
-"""Of the tail of KL; convention: far above the smallest float, and every positive one is valid."""
+"""Smallest lambda by which the tail of KL is bounded; convention: far above the smallest float, every positive one is valid."""
 
 WIDEST_VARIANCE = Fraction(10**6)
 """Variance beyond which joint convexity answers, because outputs are too many."""
@@ -225,6 +225,7 @@ class DiscreteGaussianCurve(Curve):
 
 
 def _log_theta(variance: Fraction, on: Arithmetic) -> Any:
+    """Return log theta(0), the log of the normalising sum, in this arithmetic."""
     if on.exact:
         return log_zero_ball(variance)
     if not on.enclosing:
@@ -257,7 +258,7 @@ class DiscreteGaussianPair(Pair):
     def curve(self) -> Theta:
         return Theta(self.shift, self.variance)
 
-    def grouped(self, size: int) -> DiscreteGaussianPair:
+    def group_pair(self, size: int) -> DiscreteGaussianPair:
         return DiscreteGaussianPair(self.shift * size, self.variance)
 
     # ---- samples, by their divergences
@@ -265,18 +266,18 @@ class DiscreteGaussianPair(Pair):
     def _sampled(self, rate: Fraction, kind: str) -> Curve:
         if rate == 1 or not self.shift:
             return self.curve()
-        whole = self.grouped(2).curve() if kind == "replacement" else self.curve()
+        whole = self.group_pair(2).curve() if kind == "replacement" else self.curve()
         return DiscreteGaussianCurve(self.shift, self.variance, rate, kind, whole)
 
-    def mixed(self) -> OnSample:
+    def mixture_curve(self) -> OnSample:
         return lambda rate: self._sampled(rate, "remove")
 
-    def amplified(self) -> OnSample:
+    def amplified_curve(self) -> OnSample:
         return lambda rate: self._sampled(rate, "profile")
 
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
-            return self.grouped(2)
+            return self.group_pair(2)
         if not self._output_count() + 2 * self.shift <= SETTINGS.most_losses:
             return None
         return NoiseReplacementPair(self, rate, self._sampled(rate, "replacement"))
@@ -292,7 +293,7 @@ class DiscreteGaussianPair(Pair):
         return on.asarray([Fraction(-x * x) / (2 * self.variance) for x in outputs]) - log_zero_ball(self.variance)
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         return self._output_count() <= SETTINGS.most_terms
 
     @property
@@ -307,7 +308,7 @@ class DiscreteGaussianPair(Pair):
     def loss(self) -> Loss | None:
         return self._loss(leak=True)
 
-    def below(self, rate: Fraction, direction: str) -> Step | None:
+    def lower_step(self, rate: Fraction, direction: str) -> Step | None:
         """Return the step without the mass that was cut off; None if no grid can hold it."""
         loss = self._loss(leak=False)
         return None if loss is None else loss.mixture(rate, direction)
@@ -317,7 +318,7 @@ class DiscreteGaussianPair(Pair):
         unit = self.shift / self.variance
         return DiscreteGaussianTransform(self) if rate == 1 and SLIGHTEST <= unit <= STRONGEST else None
 
-    def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
+    def lower_transform(self, rate: Fraction, direction: str) -> Transform | None:
         return self.transform(rate, direction)
 
     def _loss(self, leak: bool) -> Loss | None:

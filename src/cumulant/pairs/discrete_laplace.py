@@ -50,7 +50,7 @@ class DiscreteLaplacePair(LossPair):
         return cls(unit * stride, -(-shift // stride), unit * shift if least is None else least, attained=False)
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         """The pair itself, or Laplace noise if this pair was rounded up.
 
         At its vertices the profile is that of Laplace noise, which is convex in e^eps, so chords lie above it.
@@ -69,12 +69,12 @@ class DiscreteLaplacePair(LossPair):
         log_p = on.asarray([spread] * len(inner) + [on.number(0)]) - t * (m - x) - on.log1p_exp(-t)
         return t * (2 * x - m), log_p
 
-    def grouped(self, size: int) -> DiscreteLaplacePair:
+    def group_pair(self, size: int) -> DiscreteLaplacePair:
         return DiscreteLaplacePair.of(self.unit, self.shift * size, None if self.least is None else self.least * size)
 
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
-            return self.grouped(2)
+            return self.group_pair(2)
         return DiscreteLaplaceReplacementPair(self.unit, self.shift, rate, self.least, self.attained)
 
     @property

@@ -31,7 +31,7 @@ class DisjointPair(Pair):
     def loss(self) -> Loss:
         return AtomLoss((), (), 0.0, 1.0)
 
-    def grouped(self, size: int) -> Pair:
+    def group_pair(self, size: int) -> Pair:
         return self
 
     def _log_profile(self, epsilons: Array) -> Array:

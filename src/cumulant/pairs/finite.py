@@ -241,10 +241,10 @@ class DiscretePair(_Finite, Pair):
     def laws(self) -> tuple[Law, ...]:
         return recall(self._cache, "laws", lambda: tuple(direction.law() for direction in self.directions()), 8)
 
-    def symmetrised(self) -> Law:
+    def symmetric_law(self) -> Law:
         return recall(self._cache, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
 
-    def poisson(self) -> OnSample:
+    def poisson_curve(self) -> OnSample:
         def curve(rate: Fraction) -> Curve:
             # a curve of masses is itself the larger of its two directions
             there, back = _mixed(self.p, self.q, rate), _mixed(self.q, self.p, rate)
@@ -252,11 +252,11 @@ class DiscretePair(_Finite, Pair):
 
         return curve
 
-    def below(self, rate: Fraction, direction: str) -> Step:
+    def lower_step(self, rate: Fraction, direction: str) -> Step:
         known = (rate, direction)
         return recall(self._cache, known, lambda: Finite.sampled(self.p, self.q, rate, direction), 8)
 
-    def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
+    def lower_transform(self, rate: Fraction, direction: str) -> Transform | None:
         outputs, whole = _mixtures(self.p, self.q, rate)
         if len(outputs) > SETTINGS.most_atoms:
             return None
@@ -356,6 +356,7 @@ def _maximum(values: list[Array], on: Arithmetic) -> Array:
 
 
 def _float_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
+    """Return K of one direction at each lambda in floats or enclosures, without cancellation."""
     log_mass, loss = direction.enclosures if on.enclosing else direction.floats
     if not loss.size:
         return on.asarray(np.zeros(len(lam)))

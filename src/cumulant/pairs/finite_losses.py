@@ -78,7 +78,7 @@ class LossPair(Pair):
         return AtomLoss(tuple(x.tolist()), tuple((log_p - x).tolist()), self.equal, float(self.leak), self.unit_loss)
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        same = type(self).loss is LossPair.loss and type(self).above is Pair.above
+        same = type(self).loss is LossPair.loss and type(self).upper_step is Pair.upper_step
         return point_transform(self, rate, direction) if same else None
 
     def exact_points(self) -> list[tuple[Scalar, Scalar]]:

@@ -129,7 +129,7 @@ class GaussianPair(Pair):
             return None
         return UnsampledGaussian(self.shift) if rate == 1 else Mixed(GaussianBase(self.shift), rate, direction)
 
-    def grouped(self, size: int) -> Pair:
+    def group_pair(self, size: int) -> Pair:
         return GaussianPair.of_square(self._squared() * size**2, "")
 
     def replacement(self, rate: Fraction) -> Pair | None:
@@ -148,10 +148,10 @@ class GaussianPair(Pair):
         return self.shift <= LARGEST_SHIFT
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         return self if self.square is None else GaussianPair(root(self.square)[0], self.geometry)
 
-    def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
+    def composed_pair(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
         """Return one Gaussian pair for all parts: squared shifts add, also for adaptive queries.
 
         Returns None if a part is not Gaussian.
@@ -282,7 +282,7 @@ class NearGaussianPair(GaussianPair):
     Some neighbouring data sets have laws that dominate the Gaussian pair of the shift `least`, so that lower ends use it; 0 if
     that is not known.
 
-    >>> NearGaussianPair.of_squares(Fraction(4), Fraction(1)).dominated
+    >>> NearGaussianPair.of_squares(Fraction(4), Fraction(1)).lower_pair
     GaussianPair(shift=Fraction(1, 1), geometry='', square=None)
     """
 
@@ -295,12 +295,12 @@ class NearGaussianPair(GaussianPair):
         """Return the pair of these squared shifts, the first rounded up, the second down."""
         return cls(root(square)[1], "", square, root(least)[0])
 
-    def grouped(self, size: int) -> Pair:
+    def group_pair(self, size: int) -> Pair:
         # the trade-off function of a shift mu bounds that of a group by the shift k mu; from below nothing is known
         return NearGaussianPair.of_squares(self._squared() * size**2, Fraction(0))
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         return GaussianPair(self.least, "") if self.least else self
 
     def _attained_square(self) -> Fraction | None:

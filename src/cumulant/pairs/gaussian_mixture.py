@@ -84,21 +84,21 @@ class GaussianMixturePair(Pair):
 
     # ---- samples: a mixture again
 
-    def poisson(self) -> OnSample:
+    def poisson_curve(self) -> OnSample:
         return lambda rate: self._on(rate).curve()
 
     def poisson_profile(self, rate: Fraction) -> tuple[Pair, Fraction]:
         return self._on(rate), Fraction(1)
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         return self.law.largest <= SETTINGS.farthest_shift
 
     def loss(self) -> Loss | None:
         largest = self.law.largest
         return MixtureLoss(self.law) if SETTINGS.smallest_shift < largest <= SETTINGS.largest_shift else None
 
-    def above(self, rate: Fraction, direction: str) -> Step | None:
+    def upper_step(self, rate: Fraction, direction: str) -> Step | None:
         pair = self._on(rate)
         loss = None if direction == "symmetric" else pair.loss()
         if loss is not None:
@@ -127,17 +127,17 @@ class GaussianMixturePair(Pair):
         found = Shifts.of([shift for shift, _ in near], [weight / kept for _, weight in near])
         if found.largest <= SETTINGS.smallest_shift:
             found = Shifts.of([SETTINGS.no_shift], [Fraction(1)])
-        step = GaussianMixturePair(found).above(Fraction(1), direction)
+        step = GaussianMixturePair(found).upper_step(Fraction(1), direction)
         return None if step is None else PublicChoiceStep(((rounded_up(kept), step),), rounded_up(1 - kept))
 
-    def unsampled(self) -> tuple[Step, ...] | None:
-        found = [self.above(Fraction(1), direction) for direction in ("remove", "add")]
+    def unsampled_steps(self) -> tuple[Step, ...] | None:
+        found = [self.upper_step(Fraction(1), direction) for direction in ("remove", "add")]
         steps = tuple(step for step in found if step is not None)
         return steps if len(steps) == len(found) else None
 
-    def below(self, rate: Fraction, direction: str) -> Step | None:
+    def lower_step(self, rate: Fraction, direction: str) -> Step | None:
         # what leaks in place of a far shift is more than data sets have
-        return None if self._on(rate).loss() is None else self.above(rate, direction)
+        return None if self._on(rate).loss() is None else self.upper_step(rate, direction)
 
     # ---- the profile
 

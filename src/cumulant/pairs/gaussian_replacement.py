@@ -85,11 +85,11 @@ class GaussianReplacementPair(Pair):
         return ReplacementCurve.of(self.distance, self.rate)
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         return self if self.least is None else GaussianReplacementPair(self.least, self.rate)
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         return self.distance <= SETTINGS.farthest_distance
 
     def loss(self) -> Loss | None:

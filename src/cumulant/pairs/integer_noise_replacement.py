@@ -46,7 +46,7 @@ class IntegerNoise(Protocol):
         Returns None if they are too many.
         """
 
-    def grouped(self, size: int) -> Pair:
+    def group_pair(self, size: int) -> Pair:
         """Return the pair of so many records."""
 
 
@@ -68,12 +68,12 @@ class NoiseReplacementPair(LossPair):
         return self.known is None
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         masses = self.noise.log_masses(FLOATS)
         return masses is not None and len(masses) <= MOST_TERMS
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         return replace(self, whole=False)
 
     @property
@@ -81,7 +81,7 @@ class NoiseReplacementPair(LossPair):
         return CUT_MASS if self.whole else Fraction(0)
 
     def curve(self) -> Curve:
-        return self.known or PublicChoiceCurve((self.rate,), (self.noise.grouped(2).curve(),))
+        return self.known or PublicChoiceCurve((self.rate,), (self.noise.group_pair(2).curve(),))
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         m, log_r = self.noise.shift, self._masses(on)
@@ -107,7 +107,7 @@ class NoiseReplacementPair(LossPair):
         """Return the transform of the outputs that were kept; None if they are too many.
 
         The outputs that were cut off leak, and `exact_equal` returns what is then missing to 1. *Proof.* A leak of more than
-        they have, taken from where p = q, only tells more. Without a leak, as in `dominated`, all of them count as one output
+        they have, taken from where p = q, only tells more. Without a leak, as in `lower_pair`, all of them count as one output
         with p = q: both tails are merged, and reflection swaps them, so the pair is a post-processing. QED
         """
         masses = self.noise.log_masses(FLOATS)

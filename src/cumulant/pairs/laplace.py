@@ -63,7 +63,7 @@ class LaplacePair(Pair):
         return (LaplaceLaw(self.shift),)
 
     def triple(self, rate: Fraction) -> Step | None:
-        """Return three values for a vector query; a scalar has no two directions to move in."""
+        """Return three values for a vector query; None for a scalar, which moves in one direction."""
         if not self.attained or self.query == "scalar":
             return None
         return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
@@ -78,9 +78,9 @@ class LaplacePair(Pair):
         return Mixed(LaplaceBase(self.shift), rate, direction) if SLIGHTEST <= self.shift <= STRONGEST else None
 
     def replacement(self, rate: Fraction) -> Pair:
-        return self.grouped(2) if rate == 1 else LaplaceReplacementPair(self.shift, rate, self.attained)
+        return self.group_pair(2) if rate == 1 else LaplaceReplacementPair(self.shift, rate, self.attained)
 
-    def grouped(self, size: int) -> Pair:
+    def group_pair(self, size: int) -> Pair:
         return LaplacePair(self.shift * size, self.attained, self.query)
 
     @property

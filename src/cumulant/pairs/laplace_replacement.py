@@ -65,7 +65,7 @@ class DiscreteLaplaceReplacementPair(LossPair):
     attained: bool = True
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         return self if self.least is None else LaplaceReplacementPair(self.least, self.rate)
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
@@ -106,7 +106,7 @@ class LaplaceReplacementPair(Pair):
 
     symmetric = True
     rounded_curve = True
-    closed = True
+    has_closed_form = True
 
     def curve(self) -> Curve:
         count = min(max(SETTINGS.fewest, math.ceil(SETTINGS.per_scale * self.distance)), SETTINGS.most)

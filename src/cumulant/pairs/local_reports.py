@@ -97,13 +97,13 @@ class ThreePoints(LossPair):
 
     def triple(self, rate: Fraction) -> Step | None:
         three = self._three_values(rate)
-        return None if three is None else three.above(Fraction(1), "symmetric")
+        return None if three is None else three.upper_step(Fraction(1), "symmetric")
 
     def triple_transform(self, rate: Fraction) -> Transform | None:
         three = self._three_values(rate)
         return None if three is None else three.transform(Fraction(1), "symmetric")
 
-    def shuffled(self, reports: int) -> Pair | None:
+    def shuffled_pair(self, reports: int) -> Pair | None:
         if not self.values:
             return None
         if not self.losses(FLOATS)[0].size:
@@ -111,7 +111,7 @@ class ThreePoints(LossPair):
         found = ShuffledPair(reports, self.odds, self.epsilon, self.values)
         return found if found.exact_labels else None
 
-    def grouped(self, size: int) -> ThreePoints:
+    def group_pair(self, size: int) -> ThreePoints:
         """Return the pair itself: a report is about one record, so a group changes no more."""
         return self
 

@@ -63,7 +63,7 @@ class LogisticPair(LossPair):
         return float(self.epsilon) / CHORDS if 10**-90 < self.epsilon < 10**5 else None
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """Return the transform of the profile itself, not of its chords."""
+        """Return the transform of the profile itself, not of its chords; None if out of range."""
         return Mixed(LogisticBase(self.epsilon), rate, direction) if SLIGHTEST <= self.epsilon <= STRONGEST else None
 
     def _log_profile(self, epsilons: Array) -> Array:
@@ -82,7 +82,7 @@ class LogisticPair(LossPair):
 
         return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
 
-    def grouped(self, size: int) -> LogisticPair:
+    def group_pair(self, size: int) -> LogisticPair:
         return LogisticPair(self.epsilon * size)
 
     def bounded_range(self) -> Fraction:

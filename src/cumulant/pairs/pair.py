@@ -56,7 +56,7 @@ class Pair(ABC):
     """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""
 
     chained: bool = False
-    """`grouped` follows from a chain of neighbours, each step dominated by this pair, wherever the records of a group are."""
+    """`group_pair` follows from a chain of neighbours, each step dominated by this pair, wherever a group's records are."""
 
     attained: bool = True
     """Some neighbouring data sets have these two laws; otherwise they bound from above only."""
@@ -118,7 +118,7 @@ class Pair(ABC):
         """
         return None
 
-    def symmetrised(self) -> Law | None:
+    def symmetric_law(self) -> Law | None:
         """Return the law of the symmetric pair whose profile is the larger of both directions.
 
         A symmetric pair returns its own law. Returns None if no such law is offered.
@@ -126,7 +126,7 @@ class Pair(ABC):
         laws = self.laws()
         return laws[0] if laws is not None and self.symmetric else None
 
-    def mixed(self) -> OnSample | None:
+    def mixture_curve(self) -> OnSample | None:
         """Return K of (1-g)Q + gP against Q as a function of g, the larger of both directions.
 
         K is +inf where it is out of reach. Returns None if the pair offers no law.
@@ -134,22 +134,22 @@ class Pair(ABC):
         laws = self.laws()
         return None if laws is None else lambda rate: _larger([law.sampled(self.curve(), rate, PAIR) for law in laws])
 
-    def amplified(self) -> OnSample | None:
+    def amplified_curve(self) -> OnSample | None:
         """Return K of the symmetric pair of the amplified profile, as a function of the rate g.
 
         The profile of a sample is g d(log(1 + (e^eps - 1)/g)), Lemma 3 at every eps. Returns None if it is not
         offered.
         """
-        law = self.symmetrised()
+        law = self.symmetric_law()
         return None if law is None else lambda rate: law.sampled(self.curve(), rate, PROFILE)
 
-    def poisson(self) -> OnSample | None:
+    def poisson_curve(self) -> OnSample | None:
         """Return K on a Poisson sample as a function of g, the largest over both directions.
 
         The two laws are (1-g)Q + gP and Q, in both orders; if the pair is symmetric, the first order is the larger
         one. Returns None if it is not offered.
         """
-        return self.mixed() if self.symmetric else None
+        return self.mixture_curve() if self.symmetric else None
 
     # ---- the grid
 
@@ -158,15 +158,15 @@ class Pair(ABC):
 
         Returns None if no grid can hold it; the caller then uses Rényi divergences.
         """
-        law = self.symmetrised()
+        law = self.symmetric_law()
         return None if law is None else law.on_grid()
 
     @property
-    def gridded(self) -> bool:
+    def has_grid_loss(self) -> bool:
         """True if the pair offers the law of its loss in a form that a grid can use."""
-        return type(self).loss is not Pair.loss or self.symmetrised() is not None
+        return type(self).loss is not Pair.loss or self.symmetric_law() is not None
 
-    def above(self, rate: Fraction, direction: str) -> Step | None:
+    def upper_step(self, rate: Fraction, direction: str) -> Step | None:
         """Return a step that dominates the pair on a sample, in one direction of `Mixture`.
 
         Returns None if no grid can hold it.
@@ -174,12 +174,12 @@ class Pair(ABC):
         loss = self.loss()
         return None if loss is None else loss.mixture(rate, direction)
 
-    def unsampled(self) -> tuple[Step, ...] | None:
+    def unsampled_steps(self) -> tuple[Step, ...] | None:
         """Return the steps without a sample; None if no grid can hold them.
 
         One step serves both orders of neighbours; otherwise there are two, the record removed and added.
         """
-        step = self.above(Fraction(1), "symmetric")
+        step = self.upper_step(Fraction(1), "symmetric")
         return None if step is None else (step,)
 
     def poisson_profile(self, rate: Fraction) -> tuple[Pair, Fraction]:
@@ -189,13 +189,13 @@ class Pair(ABC):
         """
         return self, rate
 
-    def below(self, rate: Fraction, direction: str) -> Step | None:
+    def lower_step(self, rate: Fraction, direction: str) -> Step | None:
         """Return (1-g)Q + gP against Q ("remove") or the two swapped ("add"), for lower ends.
 
         Neighbouring data sets have these output laws. Returns None if that is not known.
         """
-        lower = self.dominated
-        return lower.above(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
+        lower = self.lower_pair
+        return lower.upper_step(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
     def triple(self, rate: Fraction) -> Step | None:
         """Return the output laws of three values that need more than two do; None if not known.
@@ -213,11 +213,11 @@ class Pair(ABC):
         return None
 
     @property
-    def dominated(self) -> Pair:
+    def lower_pair(self) -> Pair:
         """The pair that lower ends use: itself, or a slightly smaller one if this one was rounded."""
         return self
 
-    def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
+    def composed_pair(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
         """Return the pair of all these parts together, itself one of them; None if it is not known.
 
         Each part occurs so many times, and may depend on the answers before it.
@@ -231,20 +231,22 @@ class Pair(ABC):
 
         Returns None if it is not offered; the caller then uses the grid.
         """
-        law = self.symmetrised() if type(self).loss is Pair.loss and type(self).above is Pair.above else None
+        law = (
+            self.symmetric_law() if type(self).loss is Pair.loss and type(self).upper_step is Pair.upper_step else None
+        )
         return None if law is None else law.transform(rate, direction)
 
-    def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
-        """Return the transform of the output laws that `below` names; None if it is not offered.
+    def lower_transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """Return the transform of the output laws of `lower_step`; None if it is not offered.
 
-        A pair that overrides `below` must override this too.
+        A pair that overrides `lower_step` must override this too.
         """
-        lower = self.dominated
-        if type(self).below is not Pair.below or type(lower).below is not Pair.below:
+        lower = self.lower_pair
+        if type(self).lower_step is not Pair.lower_step or type(lower).lower_step is not Pair.lower_step:
             return None
         return lower.transform(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
-    def grouped(self, size: int) -> Pair | None:
+    def group_pair(self, size: int) -> Pair | None:
         """Return the pair of data sets that differ in so many records; None if it is not known."""
         return None
 
@@ -256,7 +258,7 @@ class Pair(ABC):
         """
         return None
 
-    def shuffled(self, reports: int) -> Pair | None:
+    def shuffled_pair(self, reports: int) -> Pair | None:
         """Return the pair of so many shuffled reports of a randomizer; None if it is not known.
 
         This pair must dominate the randomizer.
@@ -286,7 +288,7 @@ class Pair(ABC):
         return type(self)._log_moments is not Pair._log_moments
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         """True if the pair offers its profile in balls, so that one round has a closed form."""
         return type(self)._exact_profile is not Pair._exact_profile and not self.estimated
 

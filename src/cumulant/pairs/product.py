@@ -39,7 +39,7 @@ Sum: TypeAlias = tuple[Fraction, tuple[int, ...]]
 class ProductPair(LossPair):
     """Independent rounds of symmetric pairs, each pair so many times.
 
-    Sums are told apart exactly: fractions that cancel, and other losses with as many mirror images, have the loss 0.
+    Sums are compared exactly: fractions that cancel, and other losses with as many mirror images, have the loss 0.
     """
 
     factors: tuple[tuple[Points, int], ...]

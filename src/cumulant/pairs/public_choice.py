@@ -54,17 +54,17 @@ class PublicChoicePair(Pair):
     directed: bool
     leak: Fraction = Fraction(0)
     beyond: tuple[Branch, ...] = ()
-    """Faces that are larger than what leaks, where they are known: a curve without slack takes them in its place."""
+    """Branches that bound the leak from above; a curve without slack takes them in its place. Empty if none are known."""
 
     attained = False
 
     @property
-    def gridded(self) -> bool:
+    def has_grid_loss(self) -> bool:
         return True
 
     @property
-    def closed(self) -> bool:
-        return all(branch.pair.closed for case in self.cases for branch in case)
+    def has_closed_form(self) -> bool:
+        return all(branch.pair.has_closed_form for case in self.cases for branch in case)
 
     def curve(self) -> Curve:
         found = tuple(self._choice_curve(case) for case in self.cases)
@@ -86,12 +86,12 @@ class PublicChoicePair(Pair):
     def _sampled(self, branch: Branch) -> Curve:
         if branch.rate == 1:
             return branch.pair.curve()
-        known = branch.pair.poisson() if self.directed else branch.pair.amplified()
+        known = branch.pair.poisson_curve() if self.directed else branch.pair.amplified_curve()
         return _Unknown() if known is None else known(branch.rate)
 
     # ---- the grid
 
-    def unsampled(self) -> tuple[Step, ...] | None:
+    def unsampled_steps(self) -> tuple[Step, ...] | None:
         found = [self._step(case, each) for case in self.cases for each in self._directions()]
         steps = tuple(step for step in found if step is not None)
         return steps if len(steps) == len(found) else None
@@ -102,7 +102,7 @@ class PublicChoicePair(Pair):
     def _step(self, case: tuple[Branch, ...], direction: str) -> Step | None:
         parts: list[tuple[float, Step]] = []
         for branch in case:
-            step = branch.pair.above(branch.rate, direction)
+            step = branch.pair.upper_step(branch.rate, direction)
             if step is None:
                 return None
             parts.append((rounded_up(branch.weight), step))
@@ -269,11 +269,24 @@ def branches_of_copies(pair: Pair, rate: Fraction, weights: Sequence[Fraction]) 
     for count, weight in enumerate(weights, start=1):
         if not weight:
             continue
-        many = pair if count == 1 else pair.grouped(count)
-        if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
+        many = pair if count == 1 else pair.group_pair(count)
+        if many is None or not many.symmetric or (many.amplified_curve() is None and many.loss() is None):
             return None
         branches.append(Branch(weight, many, rate))
     return tuple(branches)
+
+
+def count_pair(pair: Pair, counts: Sequence[Fraction]) -> PublicChoicePair | None:
+    """Return the pair of a sample that reveals how many records of a group it has.
+
+    `counts` is the law of that number, from 0 on. Returns None if the pair is not symmetric, the sample never has one of
+    them, or the pair of several records is not known.
+    """
+    rate = 1 - counts[0]
+    if not pair.symmetric or rate <= 0:
+        return None
+    branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
+    return None if branches is None else PublicChoicePair((branches,), False)
 
 
 def fraction_above(ball: Callable[[], Any]) -> Fraction:

@@ -67,7 +67,7 @@ class ResponsePair(Pair):
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
         return point_transform(ResponsePoints(self.curve()), rate, direction)
 
-    def grouped(self, size: int) -> Pair | None:
+    def group_pair(self, size: int) -> Pair | None:
         """Return the pair itself for one bit; otherwise the losses of a chain of records add up.
 
         No chain attains the sum: with two answers the data set in between would have the mass 1/cosh(epsilon) only.
@@ -77,7 +77,7 @@ class ResponsePair(Pair):
             return self
         return ResponsePair(epsilon=self.epsilon * size, attained=False) if self.p is None else None
 
-    def shuffled(self, reports: int) -> Pair | None:
+    def shuffled_pair(self, reports: int) -> Pair | None:
         if not self.curve().pure():
             return self
         return ShuffledPair(reports, None if self.p is None else self.p / (1 - self.p), self.epsilon)
@@ -251,7 +251,7 @@ class PromisePair(Pair):
     def curve(self) -> Response:
         return Response(epsilon=self.epsilon, leak=self.leak)
 
-    def grouped(self, size: int) -> PromisePair:
+    def group_pair(self, size: int) -> PromisePair:
         """Return the pair of (k epsilon, delta (e^{k epsilon} - 1) / (e^epsilon - 1)).
 
         The triangle inequality gives it, step by step.

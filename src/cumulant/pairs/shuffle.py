@@ -114,7 +114,7 @@ class ShuffledPair(LossPair):
         return AtomLoss(tuple(x.tolist()), tuple(log_q.tolist()), known.equal, math.exp(top) * (1 + known.error))
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         """True if the sums are short enough for balls."""
         if self.values == 2:
             return self.reports <= _MOST_BALLS
@@ -211,6 +211,7 @@ def _window(n: int, p: Any, exponent: int) -> tuple[int, int, Any]:
 
 
 def _triple_sum(n: int, values: int, odds: Any, y: Any) -> Any:
+    """Return delta at e^epsilon = y as a ball, by the sum over the reports of three kinds."""
     from flint import arb
 
     share = 1 / (odds + values - 1)
@@ -244,6 +245,7 @@ class _Atoms:
 
 @lru_cache(maxsize=32)
 def _atoms(pair: ShuffledPair) -> _Atoms:
+    """Return the losses of the pair in floats, on cells if they are many."""
     with BALLS.at(128):
         odds = _odds(pair)
         e0, gain = float(odds.log().mid()), float((odds - 1).mid())

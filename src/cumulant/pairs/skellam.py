@@ -80,7 +80,7 @@ class SkellamPair(Pair):
     def curve(self) -> SkellamCurve:
         return SkellamCurve(self.shift, self.variance)
 
-    def grouped(self, size: int) -> SkellamPair:
+    def group_pair(self, size: int) -> SkellamPair:
         return SkellamPair(self.shift * size, self.variance)
 
     def _last(self) -> int | None:
@@ -95,7 +95,7 @@ class SkellamPair(Pair):
 
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
-            return self.grouped(2)
+            return self.group_pair(2)
         return NoiseReplacementPair(self, rate) if self.log_masses(FLOATS) is not None else None
 
     def log_masses(self, on: Arithmetic) -> Array | None:
@@ -107,14 +107,14 @@ class SkellamPair(Pair):
         return np.array([float(each) for each in found]) if on is FLOATS else np.array(found, dtype=object)
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         last = self._last()
         return last is not None and last <= SETTINGS.most_terms
 
     def loss(self) -> Loss | None:
         return self._loss(leak=True)
 
-    def below(self, rate: Fraction, direction: str) -> Step | None:
+    def lower_step(self, rate: Fraction, direction: str) -> Step | None:
         """Return the step without the mass that was cut off; None if no grid can hold it."""
         loss = self._loss(leak=False)
         return None if loss is None else loss.mixture(rate, direction)
@@ -259,6 +259,7 @@ def _outputs(shift: int, variance: Fraction, last: int, on: Arithmetic, bits: in
 def _cached_outputs(
     shift: int, variance: Fraction, last: int, exact: bool, enclosing: bool, bits: int
 ) -> tuple[Array, Array]:
+    """Return losses and log P-masses as `_outputs` does; arithmetics cannot be keys of a cache."""
     with BALLS.at(bits):
         mass = log_scaled(variance, last + 1, bits)
         log_p = [mass[abs(x - shift)] for x in range(shift // 2 + 1, last + 1)]

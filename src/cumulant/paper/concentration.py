@@ -20,7 +20,15 @@ from cumulant.numerics.rounding import LONG, rounded_up
 _FIRST = 2.0**-20
 _STEP = 1.05
 _FARTHEST = 2.0**13
-_ROUNDS, _PARTS, _MOST = 8, 6, 20_000
+_ROUNDS = 8
+"""Rounds in which cells are split, at most; chosen by hand."""
+
+_PARTS = 6
+"""Parts that a cell is split into; chosen by hand."""
+
+_MOST = 20_000
+"""Nodes beyond which no cell is split; a bound of time."""
+
 _EXCESS = 1e-7
 _UP = 1 + LONG
 

@@ -21,10 +21,13 @@ from cumulant.mechanisms.mechanism import run as run_of
 from cumulant.numerics.arithmetic import Array
 
 ACCURACY = 0.01
-"""What the grid of the exact layer may cost of epsilon: less than a line is wide."""
+"""Part of epsilon that the grid of the exact layer may cost: less than a line is wide."""
 
-_ENDS, _ALONG = 11, 81
-"""How many intervals a panel shows, and how many points a curve has."""
+_ENDS = 11
+"""Intervals that a panel shows; convention."""
+
+_ALONG = 81
+"""Points of a curve; convention."""
 
 _SHOWN = ("theorem9", "best", "lower")
 """The bounds that matter to most: that of the paper, what is proved here, and what no bound can undercut."""
@@ -42,7 +45,7 @@ _ABOVE_THE_ORDER = 20.0
 """The panel ends at so many times the divergence of the used order; larger ones prove nothing. Convention."""
 
 _MOST_TIMES = 1000
-"""How often a run is repeated that has no rounds of its own."""
+"""Repetitions of a run that has no rounds of its own; convention."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +189,7 @@ CHARTS: dict[str, Callable[[Expression, Exact, str], Chart]] = {
     "rdp": by_order,
     "trade-off": by_false_alarms,
 }
-"""What can be drawn of a run."""
+"""The charts of a run, by name."""
 
 
 CLAIM = "claim"

@@ -18,7 +18,11 @@ from cumulant.plotting.sheet import check_writable, draw_charts, write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_POINTS, _FARTHEST = 25, Exact("1e-8")
+_POINTS = 25
+"""Points of a curve; convention."""
+
+_FARTHEST = Exact("1e-8")
+"""Delta up to whose epsilon the curve reaches; convention."""
 
 
 def picture(loss: PrivacyLoss, out: str | Path | None = None) -> Figure:

@@ -41,8 +41,14 @@ _LOOKS = tuple(
 )
 """Dashes and markers tell lines apart where colours do not."""
 
-_MOST_PANELS, _MOST_LINES, _MOST_WRITTEN = 9, 12, 400
-"""Panels of a picture, lines of a panel, and cells of a heat map that have their number written into them."""
+_MOST_PANELS = 9
+"""Panels of a picture, at most; convention."""
+
+_MOST_LINES = 12
+"""Lines of a panel, at most; convention."""
+
+_MOST_WRITTEN = 400
+"""Cells of a heat map up to which each has its number written into it; convention."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.toeplitz import BinGram, Range
 from cumulant.sampling.participation import Factor, Participation, Piece, Pieces, Projection
-from cumulant.sampling.scheme import SCHEMES, known
+from cumulant.sampling.scheme import SCHEMES, register_scheme
 
 _MOST_CLASSES = 64
 """Numbers of classes that are tried, until no product is left; convention: beyond it powers of two only."""
@@ -20,7 +20,7 @@ _CLEARLY_SMALLER = Fraction(49, 50)
 """A number of classes is kept if its largest product is 2 % below that of fewer classes; measured: the rest never won."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class BallsInBins(Participation):
     """One secret draw for the whole run: all epochs use a record in the same step.
@@ -64,12 +64,14 @@ class BallsInBins(Participation):
             raise InputError(f"bins={self.bins} must be at most steps={factor.steps}: later bins would have no step")
 
     def square(self, factor: Factor) -> Range:
-        """All bins may be announced: the largest squared norm of a mode of |C|."""
+        """Return the largest squared norm of a mode of |C|: all bins may be announced."""
         found = factor.bins(int(self.bins))
         return Range(Fraction(0), found.diagonal)
 
-    def above(self, factor: Factor) -> tuple[Pieces, ...]:
-        """Algorithm A: announce j mod g; all products in a class are at most c, all squares at most d.
+    def upper_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
+        """Return the rounds of Algorithm A, one list for each number g of classes that gains.
+
+        It announces j mod g; all products in a class are at most c, all squares at most d.
 
         The Gram matrix c 1 1^T + (d - c) I is at least that of each class in every entry, so that a Gaussian of squared
         sensitivity c beside an allocation of one of squared sensitivity d - c dominates the run. Classes have at least
@@ -94,8 +96,8 @@ class BallsInBins(Participation):
         """The modes on the line of the first mode, and on that of their sum."""
         return tuple(_projection(each) for each in factor.bins(int(self.bins)).projections)
 
-    def below(self, factor: Factor) -> tuple[Pieces, ...]:
-        """The Gram matrix c 1 1^T + (d - c) I with the least entries, c at most d."""
+    def lower_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
+        """Return the rounds with the Gram matrix c 1 1^T + (d - c) I of the least entries, c at most d."""
         gram, count = factor.bins(int(self.bins)), int(self.bins)
         found: list[Pieces] = []
         common = min(gram.least_product, gram.least_diagonal)

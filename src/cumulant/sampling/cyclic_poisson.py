@@ -11,10 +11,10 @@ from cumulant.domains import COUNT, RATE, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.toeplitz import Range
 from cumulant.sampling.participation import Factor, Participation, Piece, Pieces
-from cumulant.sampling.scheme import SCHEMES, known
+from cumulant.sampling.scheme import SCHEMES, register_scheme
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class CyclicPoisson(Participation):
     """Poisson samples from groups of the data that take turns, one group in each step.
@@ -65,19 +65,19 @@ class CyclicPoisson(Participation):
 
     def square(self, factor: Factor) -> Range:
         """Every sample may be announced: the record then takes part in each step of its group."""
-        found = factor.absolute().every(int(self.cycle))
+        found = factor.absolute().periodic_square(int(self.cycle))
         return found if self.rate == 1 else Range(Fraction(0), found.upper)
 
     def _rounds(self, factor: Factor) -> int:
         return -(-factor.steps // int(self.cycle))
 
-    def above(self, factor: Factor) -> tuple[Pieces, ...]:
-        """Columns a cycle apart are orthogonal, so that the ratio is a product: rounds of Poisson samples."""
-        return ((self._sampled(factor.once().upper, self._rounds(factor)),),)
+    def upper_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
+        """Return rounds of Poisson samples: columns a cycle apart are orthogonal, so that the ratio is a product."""
+        return ((self._sampled(factor.column_square().upper, self._rounds(factor)),),)
 
-    def below(self, factor: Factor) -> tuple[Pieces, ...]:
+    def lower_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
         full = factor.full_columns(int(self.cycle))
-        return ((self._sampled(factor.once().lower, full),),) if full else ()
+        return ((self._sampled(factor.column_square().lower, full),),) if full else ()
 
     def _sampled(self, square: Fraction, times: int) -> Piece:
         return Piece(square, SCHEMES["Poisson"](rate=self.rate), times)  # type: ignore[call-arg]

@@ -11,10 +11,10 @@ from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.toeplitz import Range
 from cumulant.sampling.participation import Factor, Participation
-from cumulant.sampling.scheme import known
+from cumulant.sampling.scheme import register_scheme
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class FixedOrder(Participation):
     """A record takes part at one step of the first epoch and at the same place of every later one; nothing is secret.
@@ -58,7 +58,9 @@ class FixedOrder(Participation):
             )
 
     def square(self, factor: Factor) -> Range:
-        return factor.every(factor.steps // int(self.epochs) if self.epochs is not None else int(self.every or 1))
+        return factor.periodic_square(
+            factor.steps // int(self.epochs) if self.epochs is not None else int(self.every or 1)
+        )
 
     def __str__(self) -> str:
         said = (

@@ -16,7 +16,7 @@ from cumulant.numerics.binomials import upper_tail
 from cumulant.numerics.matrices import short_below
 from cumulant.numerics.toeplitz import Range
 from cumulant.sampling.participation import Chain, Factor, Participation, Piece, Pieces, Projection
-from cumulant.sampling.scheme import SCHEMES, known
+from cumulant.sampling.scheme import SCHEMES, register_scheme
 
 _MOST_LINKS = 8
 """Bands up to which a chain is tried; measured: with more links the steps that are announced cost less."""
@@ -28,9 +28,10 @@ _TAIL_UNITS = 10**12
 """Units of the probabilities of the lower end; convention: the twelve digits that are printed of any number."""
 
 _BITS = 128
+"""Bits of the balls; convention: 75 more than a float has."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class MinSep(Participation):
     """Steps that use the same record are at least `separation` apart.
@@ -93,24 +94,30 @@ class MinSep(Participation):
     def square(self, factor: Factor) -> Range:
         most = factor.steps if self.most is None else int(self.most)
         if self.secret:
-            return Range(Fraction(0), factor.absolute().apart(int(self.separation), most).upper)
-        return factor.apart(int(self.separation), most)
+            return Range(Fraction(0), factor.absolute().separated_square(int(self.separation), most).upper)
+        return factor.separated_square(int(self.separation), most)
 
     def _sampled(self, square: Fraction, times: int) -> Piece:
         return Piece(square, SCHEMES["Poisson"](rate=self.rate), times)  # type: ignore[call-arg]
 
-    def above(self, factor: Factor) -> tuple[Pieces, ...]:
-        """One band: the steps are among those of independent coins, so that all inner products of modes are smaller."""
+    def upper_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
+        """Return rounds of Poisson samples for a matrix of one band; none for more bands.
+
+        The steps are among those of independent coins, so that all inner products of modes are smaller.
+        """
         if not self.secret or factor.bands > 1:
             return ()
-        return ((self._sampled(factor.once().upper, factor.steps),),)
+        return ((self._sampled(factor.column_square().upper, factor.steps),),)
 
     def chains(self, factor: Factor) -> tuple[Chain, ...]:
-        """Several bands p: the coins of the steps r modulo p are one link, whose columns share no row."""
+        """Return a path of p links for a matrix of p > 1 bands; none for one band.
+
+        The coins of the steps r modulo p are one link, whose columns share no row.
+        """
         links = factor.bands
         if not self.secret or not 1 < links <= min(_MOST_LINKS, factor.steps):
             return ()
-        return (Chain(self._sampled(factor.once().upper, -(-factor.steps // links)), links),)
+        return (Chain(self._sampled(factor.column_square().upper, -(-factor.steps // links)), links),)
 
     def projections(self, factor: Factor) -> tuple[Projection, ...]:
         """The sum of all rows over the root of their number: each step with a whole column adds its sum."""

@@ -1,4 +1,4 @@
-"""How one record takes part in the steps of a run whose noise is correlated: the base of all such schemes."""
+"""The base of schemes by which one record takes part in the steps of a run with correlated noise."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Factor(Protocol):
     def bands(self) -> int: ...
     @property
     def nonnegative(self) -> bool: ...
-    def once(self) -> Range: ...
-    def every(self, gap: int) -> Range: ...
-    def apart(self, gap: int, most: int) -> Range: ...
+    def column_square(self) -> Range: ...
+    def periodic_square(self, gap: int) -> Range: ...
+    def separated_square(self, gap: int, most: int) -> Range: ...
     def full_columns(self, gap: int) -> int: ...
     def least_column_sum(self) -> Fraction: ...
     def bins(self, count: int) -> BinGram: ...
@@ -65,14 +65,15 @@ class Participation(Scheme):
     """The steps in which one record takes part; it goes around a MatrixMechanism and nothing else.
 
     `square(factor)` encloses the squared sensitivity, which needs no secrecy. A scheme that keeps the steps `secret` also says
-    which rounds dominate the run (`above`) and which are dominated by it (`below`), by Theorem K (docs/mechanisms/matrix.md).
+    which rounds dominate the run (`upper_pieces`) and which are dominated by it (`lower_pieces`), by Theorem K
+    (docs/mechanisms/matrix.md).
     """
 
     __slots__ = ()
 
     relation: ClassVar[Relation] = Relation.ANY
     bounds: ClassVar[Mapping[str, Bound]] = {}
-    draws: ClassVar[bool] = False  # `around` refuses what is no MatrixMechanism, with the right spelling
+    draws: ClassVar[bool] = False  # `wrap` refuses what is no MatrixMechanism, with the right spelling
 
     secret: ClassVar[bool] = False
     """True if nobody learns the steps, so that statements are for a record that is added or removed."""
@@ -80,7 +81,7 @@ class Participation(Scheme):
     elsewhere: ClassVar[str] = "it says in which steps of a MatrixMechanism one record takes part"
     """The spelling that a refusal of another sample names."""
 
-    def around(self, inner: Any) -> Any:
+    def wrap(self, inner: Any) -> Any:
         make = getattr(inner, "with_participation", None)
         if make is not None:
             return make(self)
@@ -94,13 +95,13 @@ class Participation(Scheme):
         raise InputError(f"{inner} @ {self}: {self.elsewhere}")
 
     def check(self, factor: Factor) -> None:
-        """InputError where the scheme does not fit to the matrix."""
+        """Raise InputError if the scheme does not fit to the matrix."""
 
     def square(self, factor: Factor) -> Range:
         """Return the squared sensitivity for one record that is added or removed."""
         raise NotImplementedError
 
-    def above(self, factor: Factor) -> tuple[Pieces, ...]:
+    def upper_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
         """Return rounds of which each list has a pair that dominates the run, besides the squared sensitivity."""
         return ()
 
@@ -112,7 +113,7 @@ class Participation(Scheme):
         """Return what an observer of one line sees; C has no negative entries."""
         return ()
 
-    def below(self, factor: Factor) -> tuple[Pieces, ...]:
+    def lower_pieces(self, factor: Factor) -> tuple[Pieces, ...]:
         """Return rounds of which each list has a pair that the run dominates; C has no negative entries."""
         found = self.square(factor).lower
         return ((Piece(found),),) if found > 0 and not self.secret else ()

@@ -16,13 +16,13 @@ from cumulant.exact.witnesses import OPPOSITE, Neighbours
 from cumulant.numerics.binomials import MOST_COUNTED, binomial_masses
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 class Poisson(Sized):
     """A Poisson sample: every record is in it independently with probability `rate`.
 
@@ -111,7 +111,7 @@ class Poisson(Sized):
             'state it by Gaussian(noise_multiplier=…, relation="add-remove"), or leave relation out of Poisson'
         )
 
-    def of(self, inner: Scheme) -> Scheme | None:
+    def merge(self, inner: Scheme) -> Scheme | None:
         if not isinstance(inner, Poisson) or type(inner) is not type(self) or inner.stated is not self.stated:
             return None
         return type(self)(rate=spelling(self.rate * inner.rate), relation=self.stated)
@@ -145,7 +145,8 @@ class Poisson(Sized):
     def drawn(self, pair: Pair) -> tuple[Pair, Fraction, Directions] | None:
         """Return the pair with the record removed and added, or the pair of a record that is replaced.
 
-        A record that is not replaced is there in one of the data sets, and the run sees it removed or added throughout.
+        A record that is not replaced is in one of the data sets, and the run sees it removed or added throughout.
+        Returns None if no pair is known for a record that is replaced.
         """
         if self._replaces:
             replaced = self._replaced(pair)
@@ -158,7 +159,7 @@ class Poisson(Sized):
         replaced = self._replaced(pair)
         return iter(()) if replaced is None else _opposite(replaced)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         if self._replaces:
             replaced = self._replaced(pair)
             return (pair, None) if replaced is None else (replaced, Fraction(1))
@@ -178,6 +179,6 @@ class Poisson(Sized):
 
 def _opposite(pair: Pair) -> Iterator[Neighbours]:
     """Yield the laws of a Poisson sample in which a record is replaced by its opposite."""
-    step = pair.below(Fraction(1), "symmetric")
+    step = pair.lower_step(Fraction(1), "symmetric")
     if step is not None:
-        yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))
+        yield Neighbours(OPPOSITE, step, transform=pair.lower_transform(Fraction(1), "symmetric"))

@@ -16,14 +16,14 @@ from cumulant.exact.grid.allocation import Allocated, AllocatedBelow, attained_l
 from cumulant.exact.grid.allocation_types import MOST_WORK, type_work
 from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RandomAllocation(Scheme):
     """One epoch, in which each record goes into one step that is drawn for it.
@@ -110,7 +110,7 @@ class RandomAllocation(Scheme):
     def shorter(self) -> RandomAllocation | None:
         """Return the allocation with the next smaller power of two of steps.
 
-        More steps are more private, and epochs share these.
+        More steps are more private, and epochs share these. Returns None if there is none, or for several picks.
         """
         fewer = 1 << (int(self.steps) - 1).bit_length() - 1
         return RandomAllocation(fewer) if self.picks == 1 and fewer > 1 else None
@@ -123,11 +123,11 @@ class RandomAllocation(Scheme):
     def numbers(self) -> Mapping[str, Fraction]:
         return {"steps": self.steps, "picks": self.picks}
 
-    def said(self, ran: str, times: int) -> str:
+    def describe(self, ran: str, times: int) -> str:
         epochs = "one whole epoch" if times == 1 else f"each of {times:,} whole epochs"
         return f"{ran} runs in all {int(self.steps):,} steps of {epochs}, records allocated afresh by {self}"
 
-    def around(self, inner: Any) -> Any:
+    def wrap(self, inner: Any) -> Any:
         """Split k picks of t = k b + r steps into blocks with one pick each, unless all types of outputs can be counted.
 
         A random partition of the steps gives r blocks of b + 1 and k - r of b.
@@ -163,7 +163,7 @@ class RandomAllocation(Scheme):
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps with the record removed and with the record added in the whole run.
 
-        The record is there in one of the data sets.
+        One of the data sets has the record. Returns None if no grid can hold them.
         """
         loss, count, picks = pair.loss(), int(self.steps), int(self.picks)
         if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count)):
@@ -171,7 +171,7 @@ class RandomAllocation(Scheme):
         return Allocated(loss, count, "remove", picks), Allocated(loss, count, "add", picks)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
-        """Data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
+        """Yield data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
         loss, count, picks = None if self.surrogate else attained_loss(pair), int(self.steps), int(self.picks)
         if loss is None or not (self._counts_types(pair) if picks > 1 else fits(loss, count, upper=False)):
             return

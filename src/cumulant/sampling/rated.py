@@ -84,7 +84,7 @@ class Statement:
     """The row of the table that loss distributions are the sharp form of."""
 
     assumed: str
-    """What must be true of the samples, and no theorem can know."""
+    """The assumption about the samples that no theorem can check."""
 
     displaces: str = ""
     """Why what runs is stated for other neighbours than the samples, where that is so."""
@@ -125,7 +125,7 @@ class Sized(Rated):
     displaces: ClassVar[str] = cast("Any", ByRelation("displaces"))
 
     meant: ClassVar[str] = ""
-    """What the two sizes are, where an error has to say it."""
+    """The meaning of the two sizes, for an error message."""
 
     word: ClassVar[str]
 
@@ -205,7 +205,7 @@ class Sized(Rated):
         if found is None:
             return None
         mixed, rate, directions = found
-        return mixed.unsampled() if rate == 1 else _in_each(mixed.above, rate, directions)
+        return mixed.unsampled_steps() if rate == 1 else _in_each(mixed.upper_step, rate, directions)
 
     def transforms_of(self, pair: Pair) -> tuple[Transform, ...] | None:
         found = self.drawn(pair)
@@ -237,7 +237,7 @@ def _in_each(
 def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
     """Yield (1-g)Q + gP against Q and the reverse; for a symmetric pair the first is the larger."""
     for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
-        step = pair.below(rate, direction)
+        step = pair.lower_step(rate, direction)
         if step is not None:
-            transform = pair.transform_below(rate, direction)
+            transform = pair.lower_transform(rate, direction)
             yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric, transform=transform)

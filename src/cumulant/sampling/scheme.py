@@ -37,16 +37,16 @@ class Scheme(ABC):
     __slots__ = ()
 
     relation: ClassVar[Relation]
-    """Which neighbours its statements compare."""
+    """The neighbours that its statements compare."""
 
     bounds: ClassVar[Mapping[str, Bound]]
     """The theorems about its samples, by name; "best" is among them."""
 
     assumed: ClassVar[str] = ""
-    """What must be true of the samples, and no theorem can know."""
+    """The assumption about the samples that no theorem can check."""
 
     checked: ClassVar[str] = "every sample was drawn as the scheme says, in secret"
-    """What to check about the samples, in a few words."""
+    """The fact to check about the samples, in a few words."""
 
     displaces: ClassVar[str] = ""
     """Why what runs is stated for other neighbours than the samples, where that is so."""
@@ -166,12 +166,12 @@ class Scheme(ABC):
         """Return the sizes of the sample and of the data set, where they are fixed and public."""
         return None, None
 
-    def of(self, inner: Scheme) -> Scheme | None:
-        """Return the one scheme that samples by `inner` from a sample of this one, if there is one."""
+    def merge(self, inner: Scheme) -> Scheme | None:
+        """Return the one scheme that samples by `inner` from a sample of this one; None if there is none."""
         return None
 
-    def around(self, inner: Any) -> Any:
-        """Return the expression for `inner` on its samples, where that is not a sample."""
+    def wrap(self, inner: Any) -> Any:
+        """Return the expression for `inner` on its samples; None if it is an ordinary `Sampled`."""
         return None
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
@@ -186,7 +186,7 @@ class Scheme(ABC):
         """
         return None
 
-    def said(self, ran: str, times: int) -> str:
+    def describe(self, ran: str, times: int) -> str:
         """Describe so many rounds in which one mechanism ran."""
         if times == 1:
             return f"{ran} runs on one sample drawn by {self}"
@@ -262,7 +262,7 @@ class Scheme(ABC):
         """
         return None
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         """Return a pair and the share g by which the profile of one round is exactly amplified; None if it is not.
 
         The profile is then g d(log(1 + (e^eps - 1)/g)), d that of the pair. It is the pair of the mechanism, unless samples
@@ -279,9 +279,10 @@ SCHEMES: Registry[type[Scheme]] = Registry()
 """Every sampling scheme the notation knows, by name."""
 
 S = TypeVar("S", bound=type[Scheme])
+"""A class of schemes."""
 
 
-def known(scheme: S) -> S:
+def register_scheme(scheme: S) -> S:
     """Register a scheme for the notation and the laws."""
     SCHEMES[scheme.__name__] = scheme
     return scheme

@@ -16,14 +16,14 @@ from cumulant.errors import InputError
 from cumulant.numerics.binomials import upper_tail
 from cumulant.pairs.public_choice import Branch, PublicChoicePair, fraction_above
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TruncatedPoisson(Scheme):
     """A Poisson sample of this rate, cut to a uniform subset if it is larger than `limit`.
@@ -85,8 +85,13 @@ class TruncatedPoisson(Scheme):
 
         Returns None where a pair is not known.
         """
-        two = pair.grouped(2)
-        if not pair.symmetric or two is None or not two.symmetric or None in (pair.poisson(), two.poisson()):
+        two = pair.group_pair(2)
+        if (
+            not pair.symmetric
+            or two is None
+            or not two.symmetric
+            or None in (pair.poisson_curve(), two.poisson_curve())
+        ):
             return None
         free, cut, share = shares(Fraction(self.rate), int(self.limit), records)
         branches = (Branch(free, pair, Fraction(self.rate)), Branch(cut, two, share))
@@ -101,13 +106,13 @@ class TruncatedPoisson(Scheme):
         announced = None if pair is None else self._public_choice(pair)
         return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         announced = self._public_choice(pair)
         return (pair, None) if announced is None else (announced, Fraction(1))
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         announced = self._public_choice(pair)
-        return None if announced is None else announced.unsampled()
+        return None if announced is None else announced.unsampled_steps()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TruncatedPoisson) and self._key() == other._key()

@@ -17,7 +17,7 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.binomials import mass, upper_tail
 from cumulant.pairs.public_choice import Branch, PublicChoicePair, branches_of_copies, fraction_above
 from cumulant.relation import Relation
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.losses.grid import Step
@@ -39,7 +39,7 @@ _GRID_TAIL = Fraction(1, 2**200)
 """The probability of more copies that a grid may count as a leak."""
 
 
-@known
+@register_scheme
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class WithReplacement(Scheme):
     """Independent uniform draws: `sample` of them, each from all `population` records.
@@ -103,7 +103,7 @@ class WithReplacement(Scheme):
         return self.sample, self.population
 
     def _public_choice(self, pair: Pair, tail: Fraction) -> PublicChoicePair | None:
-        """Return the pair whose coin says how often the record was drawn, given that it was."""
+        """Return the pair that reveals how often the record was drawn, given that it was; None if it is not known."""
         if not pair.symmetric:
             return None
         rate, weights, leak = copies(int(self.sample), int(self.population), tail)
@@ -120,8 +120,8 @@ class WithReplacement(Scheme):
         branches, sample = [], int(self.sample)
         while last < sample and rate:
             most = min(last + max(last // 4, 1), sample)
-            many = pair.grouped(most)
-            if many is None or not many.symmetric or many.amplified() is None:
+            many = pair.group_pair(most)
+            if many is None or not many.symmetric or many.amplified_curve() is None:
                 return ()
             once = Fraction(1, int(self.population))
             weight = fraction_above(lambda: upper_tail(sample, once, last + 1) / BALLS.number(rate))  # noqa: B023
@@ -133,13 +133,13 @@ class WithReplacement(Scheme):
         announced = None if pair is None else self._public_choice(pair, _CURVE_TAIL)
         return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         announced = self._public_choice(pair, _GRID_TAIL)
         return (pair, None) if announced is None else (announced, Fraction(1))
 
     def steps_of(self, pair: Pair) -> tuple[Step, ...] | None:
         announced = self._public_choice(pair, _GRID_TAIL)
-        return None if announced is None else announced.unsampled()
+        return None if announced is None else announced.unsampled_steps()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WithReplacement) and self._key() == other._key()

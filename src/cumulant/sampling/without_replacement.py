@@ -14,13 +14,13 @@ from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours
 from cumulant.numerics.binomials import MOST_COUNTED, hypergeometric_masses
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
-from cumulant.sampling.scheme import Scheme, known
+from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
 
 
-@known
+@register_scheme
 class WithoutReplacement(Sized):
     """A uniform sample without replacement: every subset of that size is equally likely.
 
@@ -86,7 +86,7 @@ class WithoutReplacement(Sized):
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
 
-    def of(self, inner: Scheme) -> Scheme | None:
+    def merge(self, inner: Scheme) -> Scheme | None:
         if self.displaces or not isinstance(inner, WithoutReplacement) or inner.displaces:
             return None
         return WithoutReplacement(rate=spelling(self.rate * inner.rate))
@@ -101,7 +101,7 @@ class WithoutReplacement(Sized):
         yield from proposition11(pair, self.rate)
         if self.displaces:
             return
-        triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
+        triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.lower_step(self.rate, "remove")
         if two is not None:
             transform = None if triple is None else pair.triple_transform(self.rate)
             yield Neighbours(TRIPLE, triple or two, covered=triple is None, transform=transform)
@@ -109,7 +109,7 @@ class WithoutReplacement(Sized):
             for name, step in zip((CORNER, TURNED), corners or (triple or two,) * 2, strict=True):
                 yield Neighbours(name, step, covered=corners is None)
 
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+    def closed_form(self, pair: Pair) -> tuple[Pair, Fraction | None]:
         return pair, self.rate
 
     def triples(self) -> Fraction | None:
@@ -133,11 +133,17 @@ class WithoutReplacement(Sized):
         return hypergeometric_masses(int(population), size, int(sample))
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
-        """Each of the user's records in the sample of the larger data set takes the place of another one."""
+        """Return the law of the user's records in the sample of the larger data set; None for replace-one neighbours.
+
+        Each of them takes the place of another record.
+        """
         return self._counts(records) if self.displaces else None
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
-        """Records of the group give way to others in the sample without them, so that enough others must be there."""
+        """Return the law of the group's records in the sample; None for add-remove neighbours.
+
+        In the sample without the group others take their places, so that enough others must be there; else it is None too.
+        """
         return None if self.displaces else self._counts(size)
 
 

@@ -32,7 +32,12 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 LEVEL = Domain(DELTA.low, DELTA.high, hint="the level is the probability of a false alarm")
 LARGEST_EPSILON = 700.0
-HALVINGS, LOG_HALVINGS = 60, 36
+HALVINGS = 60
+"""Halvings in which an epsilon is bracketed; derived: a float has 53 bits."""
+
+LOG_HALVINGS = 36
+"""Halvings in which the logarithm of a level is bracketed; convention."""
+
 THRESHOLDS = 100
 """Scores that are tried as thresholds, evenly spaced among those of the first half of the runs."""
 

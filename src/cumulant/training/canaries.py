@@ -16,7 +16,7 @@ from cumulant.errors import InputError
 from cumulant.training.audit import LEVEL, Claim, one_run_epsilon, p_value, trials
 
 SEED = 1
-"""Of the order in which equal scores are taken, so that rows sorted by their coin give nothing away."""
+"""Seed of the order in which equal scores are taken, so that rows sorted by their coin give nothing away; convention."""
 
 WEAKNESS = (
     "One run is a weak test: a curve allows everything to be revealed at once with small probability, so many guesses are not "

@@ -36,7 +36,7 @@ SAMPLINGS: Mapping[str, tuple[Relation, str]] = MappingProxyType(
         ),
     }
 )
-"""How clients are sampled, whose neighbours are compared, and what that assumes."""
+"""Ways to sample clients, each with its neighbouring relation and its assumption."""
 
 NOISES = ("gaussian", "discrete-gaussian", "skellam")
 """Laws of the noise on the sum of updates; the last two are integers, for secure aggregation."""

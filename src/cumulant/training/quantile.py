@@ -20,8 +20,11 @@ from cumulant.numerics.arithmetic import BALLS
 if TYPE_CHECKING:
     from flint import arb
 
-LEAST, LARGEST = 40, 63
-"""Octaves of w in the table: 2^40 <= w < 2^63. Smaller w, one in 2^23, are left to balls."""
+LEAST = 40
+"""First octave of w in the table, 2^40 <= w < 2^63; balls answer for smaller w, one in 2^23."""
+
+LARGEST = 63
+"""Octave after the last one in the table; derived: w has 63 bits."""
 
 QUICK_LEAST = 16
 """The first octave of the parabolas: 2^16 <= m < 2^31. Smaller m, one in 2^15, are left to 64 bits."""

@@ -53,9 +53,9 @@ class Loop:
     correlated: Callable[[NoisySGD], Scheme] | None = None
     """In which steps one record takes part, where the noise of the steps is correlated."""
     checked: str = "batches were formed as this way says"
-    """What to check about the loop, in a few words."""
+    """The fact to check about the loop, in a few words."""
     brief: str = ""
-    """How batches are formed, in at most 32 characters or where no lower end stands beside it, for one row of a table."""
+    """The way to form batches, for one row of a table: at most 32 characters if a lower end stands beside it."""
     no_better_than: str = ""
     """A way to form batches that this one includes: what is false for that is false for this; empty if none is known."""
     fresh_steps: bool = False
@@ -93,7 +93,7 @@ ANY_ORDER = (
     "every epoch visits each record once, in batches of fixed sizes, and no record twice (shuffle=True, or data-set order); "
     "its order is not taken as secret, so every pass that was started counts as one release (docs/shuffled-batches.md)"
 )
-"""What is assumed of passes whose batches came from elsewhere than ShuffledSampler: they are not amplified."""
+"""The assumption about passes whose batches did not come from ShuffledSampler: they are not amplified."""
 
 SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
     {
@@ -238,7 +238,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
 """Every way in which a record may take part where the noise is correlated, and what is proved about it."""
 
 UNITS = ("record", "user")
-"""What one neighbour is: an example, or a person with all examples."""
+"""The data that one neighbour adds or replaces: an example, or a person with all examples."""
 
 
 def _spelled(value: Any) -> str:

@@ -153,7 +153,7 @@ _LATE = {
     "verify": "checking took more than {seconds:g} seconds and was stopped; run cumulant ledger verify in the shell",
     "spend": "the ledger did not answer within {seconds:g} seconds; look for key {key} in the history before you ask again",
 }
-"""What is said of questions about the ledger that were stopped."""
+"""The sentence about each question to the ledger that was stopped."""
 
 
 def application(ledger: str | None = None, token: str | None = None, workers: Workers | None = None) -> Application:

@@ -50,7 +50,7 @@ def serve(line: Connection) -> None:
 
 
 TARGET = serve
-"""What a new process does."""
+"""The function that a new process runs."""
 
 
 class _Worker:

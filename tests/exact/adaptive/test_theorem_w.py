@@ -12,7 +12,7 @@ from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w
 from cumulant.exact.adaptive.constraints import LaplaceConstraint, scaled_f
 from cumulant.exact.adaptive.reference_law import Reference, reference
-from cumulant.exact.grid.fft import tilted
+from cumulant.exact.grid.fft import tilted_law
 from cumulant.exact.rounds import Rounds
 from tests.oracles.triples import Laws, binned_laplace, random_l1_triples, random_pure_triples
 from tests.oracles.triples import test_function as f
@@ -120,7 +120,7 @@ def test_mixed_rounds_stay_below_references_of_one_order(order: float) -> None:
 
     ours: list[tuple[Laws, Laws]] = []
     for law, _ in terms:
-        one = tilted(law, step, -60.0, 1e-12, upper=True)
+        one = tilted_law(law, step, -60.0, 1e-12, upper=True)
         points = one.offset + step * (one.first + np.arange(one.weights.size))
         kept = one.weights > 1e-18
         ours.append((points[kept], (one.weights * np.exp(one.cgf - points))[kept]))

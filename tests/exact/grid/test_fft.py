@@ -18,7 +18,7 @@ from scipy import fft
 from cumulant.exact.grid import fft as lattice
 from cumulant.exact.grid import refine as search
 from cumulant.exact.grid import theorem_b
-from cumulant.exact.grid.fft import Composed, Tilted, compose, escaping, tilted
+from cumulant.exact.grid.fft import ComposedLaw, TiltedLaw, compose, escaping_mass, tilted_law
 from cumulant.exact.grid.settings import GRID
 from cumulant.losses import cells as cells_room
 from cumulant.losses import grid as step_room
@@ -74,11 +74,11 @@ def exact_delta(law: dict[float, float], times: int, epsilon: float) -> np.longd
     return total
 
 
-def is_above(sums: Composed, epsilon: float, truth: np.longdouble) -> bool:
+def is_above(sums: ComposedLaw, epsilon: float, truth: np.longdouble) -> bool:
     return bool(np.exp(np.longdouble(sums.log_delta(epsilon - sums.slip))) >= truth)
 
 
-def is_below(sums: Composed, epsilon: float, truth: np.longdouble) -> bool:
+def is_below(sums: ComposedLaw, epsilon: float, truth: np.longdouble) -> bool:
     return bool(np.exp(np.longdouble(sums.log_delta(epsilon + sums.slip))) <= truth)
 
 
@@ -131,7 +131,7 @@ def test_the_places_of_a_long_window_are_rounded() -> None:
 def test_tilted_masses_are_rounded() -> None:
     """`error` of a round: e^{lam l - K} of large exponents, against balls."""
     step = given({-900: 0.3, 1: 0.2, 700: 0.5})
-    one, places = tilted(step, 1.0, -40.0, 1234.567, True), step.nodes(0.0)
+    one, places = tilted_law(step, 1.0, -40.0, 1234.567, True), step.nodes(0.0)
     there, wrong = np.flatnonzero(one.weights), 0.0
     before, ctx.prec = ctx.prec, 200
     try:
@@ -216,8 +216,8 @@ def test_what_lies_outside_of_a_short_window(monkeypatch: pytest.MonkeyPatch, up
 
 @pytest.mark.parametrize("lam", [0.0, 0.7])
 def test_escaping_mass_is_bounded_on_each_side(lam: float) -> None:
-    one, times = tilted(given(EVEN), 1.0, -40.0, lam, True), 50
-    rounds: list[tuple[Tilted, int]] = [(one, times)]
+    one, times = tilted_law(given(EVEN), 1.0, -40.0, lam, True), 50
+    rounds: list[tuple[TiltedLaw, int]] = [(one, times)]
     there = np.flatnonzero(one.weights)
     p = Fraction(float(one.weights[there[1]])) / sum(Fraction(float(w)) for w in one.weights[there])
     law = {2 * i - times: math.comb(times, i) * p**i * (1 - p) ** (times - i) for i in range(times + 1)}
@@ -226,18 +226,18 @@ def test_escaping_mass_is_bounded_on_each_side(lam: float) -> None:
         low, high = middle - gap, middle + gap
         above = float(sum(mass for loss, mass in law.items() if loss > high))
         below = float(sum(mass for loss, mass in law.items() if loss < low))
-        assert escaping(rounds, 1.0, low, high, both=False) >= above
-        assert escaping(rounds, 1.0, low, 1e6, both=True) >= below
-        assert escaping(rounds, 1.0, low, high, both=True) >= above + below
-        assert escaping(rounds, 1.0, low, 1e6, both=False) < 1e-6
+        assert escaping_mass(rounds, 1.0, low, high, both=False) >= above
+        assert escaping_mass(rounds, 1.0, low, 1e6, both=True) >= below
+        assert escaping_mass(rounds, 1.0, low, high, both=True) >= above + below
+        assert escaping_mass(rounds, 1.0, low, 1e6, both=False) < 1e-6
 
 
 # ---- the noise of the transforms
 
 
-def convolved(step: Given, lam: float, times: int, sums: Composed) -> np.ndarray:
+def convolved(step: Given, lam: float, times: int, sums: ComposedLaw) -> np.ndarray:
     """The tilted law of the sum at the points of the window, in extended precision and without a transform."""
-    one, law = tilted(step, 1.0, -40.0, lam, True), np.ones(1, dtype=np.longdouble)
+    one, law = tilted_law(step, 1.0, -40.0, lam, True), np.ones(1, dtype=np.longdouble)
     for _ in range(times):
         law = np.convolve(law, one.weights.astype(np.longdouble))
     places = times * one.first + np.arange(law.size) - round(sums.start)
@@ -308,10 +308,10 @@ def test_frequencies_that_count_as_zero(monkeypatch: pytest.MonkeyPatch) -> None
 # ---- the sum over a lattice that is as wrong as it says
 
 
-def made(mass: np.ndarray, lam: float, **fields: Any) -> Composed:
+def made(mass: np.ndarray, lam: float, **fields: Any) -> ComposedLaw:
     """A lattice of step 1/4 from 0 on with these tilted masses, and no error but the ones that are named."""
     usual: dict[str, Any] = dict.fromkeys(("start", "cgf", "outside", "noise", "relative", "leak", "slip"), 0.0)
-    return Composed(**usual | {"lam": lam, "width": 0.25, "mass": mass, "upper": True} | fields)
+    return ComposedLaw(**usual | {"lam": lam, "width": 0.25, "mass": mass, "upper": True} | fields)
 
 
 LAMS = (0.02, 0.3, 1.0, 5.0)
@@ -323,7 +323,7 @@ def weights(lam: float, gap: np.ndarray, theorem_b_too: bool) -> np.ndarray:
     return np.asarray(np.exp(-lam * gap) * share)
 
 
-def asked(sums: Composed, epsilon: float, theorem_b_too: bool) -> float:
+def asked(sums: ComposedLaw, epsilon: float, theorem_b_too: bool) -> float:
     return theorem_b.log_expectation(sums, epsilon, -math.inf) if theorem_b_too else sums.log_delta(epsilon)
 
 
@@ -373,12 +373,12 @@ def test_what_is_far_above_is_summed_as_one(monkeypatch: pytest.MonkeyPatch, lam
 
 @pytest.mark.parametrize("upper", [True, False])
 def test_exponents_are_rounded(upper: bool) -> None:
-    """`untilted`: K - lam epsilon is a small difference of large numbers."""
+    """`remove_tilt`: K - lam epsilon is a small difference of large numbers."""
     rng, mass = np.random.default_rng(1), np.eye(1, 64, 8)[0]
     for _ in range(200):
         lam, epsilon = float(rng.uniform(1e7, 2e7)), float(rng.uniform(1, 1.9))
         sums = made(mass, lam, cgf=lam * 2.0 - float(rng.uniform(0, 50)), upper=upper)
-        found = sums.untilted(1.0, epsilon)
+        found = sums.remove_tilt(1.0, epsilon)
         exact = Fraction(sums.cgf) - Fraction(lam) * Fraction(epsilon)
         assert Fraction(found) >= exact if upper else Fraction(found) <= exact
 

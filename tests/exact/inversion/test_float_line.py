@@ -78,7 +78,7 @@ def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression
     assert law is not None
     goal = -choice.decay_exponent - 30
     edges, top = list(law.span(choice.lam, goal)), float(u[-1]) * (1 + 1e-9)
-    one = float_line.tilted(float_rule(law, choice.lam, top, goal, tuple(edges)), u)
+    one = float_line.tilted_transform(float_rule(law, choice.lam, top, goal, tuple(edges)), u)
     with BALLS.at(160):
         from flint import arb
 
@@ -240,7 +240,7 @@ def summed(relative: bool = False, additions: bool = False, radius: bool = False
 def inside(rule: FloatRule, wrong: Wrong) -> bool:
     """Whether phi is within the slack at low and high frequencies, however its numbers are wrong."""
     u = np.array([0.0, 1e-3, 0.4, 2.0])
-    found = float_line.tilted(rule, u)
+    found = float_line.tilted_transform(rule, u)
     return all(farthest(rule, u[m], found.log_phi[m], wrong) <= math.expm1(found.slack[m]) for m in range(1, u.size))
 
 
@@ -293,7 +293,7 @@ def test_each_radius_of_one_round_is_needed(monkeypatch: pytest.MonkeyPatch) -> 
             (common, common, Wrong(weights=WORST), lambda _: total(rule_of(far, near).weights)),
         ):
             monkeypatch.setattr(float_line, "total", known)
-            found = float_line.tilted(untold, np.array([0.0, u]))
+            found = float_line.tilted_transform(untold, np.array([0.0, u]))
             assert farthest(rule, u, found.log_phi[1], wrong) > math.expm1(found.slack[1])
 
 
@@ -303,7 +303,7 @@ def test_each_part_of_the_mass_is_needed(monkeypatch: pytest.MonkeyPatch) -> Non
     scaled = [rule_of(LOSSES, WEIGHTS + i / 7, scale=7e4 + 0.1 * i) for i in range(16)]
 
     def covered(rule: FloatRule, wrong: Wrong, told: FloatRule | None = None) -> bool:
-        found = float_line.tilted(told or rule, np.array([0.0, 1.0]))
+        found = float_line.tilted_transform(told or rule, np.array([0.0, 1.0]))
         return mass_off(rule, found.cgf, wrong) <= found.cgf_slack
 
     with BALLS.at(160):
@@ -413,9 +413,11 @@ def test_kinds_that_are_lost_in_a_sum_are_told(monkeypatch: pytest.MonkeyPatch) 
             return BALLS.number(0)
 
     def transformed(law: Kind, *_: Any) -> Any:
-        return float_line.Tilted(np.array([0, -law.size + 0j]), np.zeros(2), law.size, 0.0), 1  # two frequencies
+        return float_line.TiltedTransform(
+            np.array([0, -law.size + 0j]), np.zeros(2), law.size, 0.0
+        ), 1  # two frequencies
 
-    monkeypatch.setattr(float_line, "_tilted", transformed)
+    monkeypatch.setattr(float_line, "_remembered_transform", transformed)
     monkeypatch.setattr(float_line, "decay_frequency", lambda *_: 0.9)
     monkeypatch.setattr(float_line, "LINE", replace(LINE, length_multiple=1))
     monkeypatch.setattr(

@@ -56,7 +56,7 @@ def composed(row: dict[str, Any]) -> Side:
     round_types: list[Any] = []
     for one in row["pairs"]:
         pair, rate, direction = base(one["base"], one["noise_over_sensitivity"]), Fraction(one["rate"]), one["pair"]
-        terms.append((pair.above(rate, direction), one["rounds"]))
+        terms.append((pair.upper_step(rate, direction), one["rounds"]))
         round_types.append((pair.transform(rate, direction), one["rounds"]))
     return Side(tuple(terms), tuple(round_types))
 
@@ -182,7 +182,7 @@ def test_gaussians_without_a_sample_have_a_closed_form(shift: str, epsilon: str)
     """Several closed transforms along the line against Phi(t/2 - eps/t) - e^eps Phi(-t/2 - eps/t)."""
     pair: Any = GaussianPair(Fraction(shift))
     parts: Any = GaussianPair(Fraction(shift) / 5)
-    where = Side(((pair.above(Fraction(1), "symmetric"), 1),), ((parts.transform(Fraction(1), "symmetric"), 25),))
+    where = Side(((pair.upper_step(Fraction(1), "symmetric"), 1),), ((parts.transform(Fraction(1), "symmetric"), 25),))
     choice = choose(where, None, float(Fraction(epsilon)), 1e-12)
     with BALLS.at(choice.bits):
         found = line.build_line(where.round_types, choice)

@@ -82,7 +82,7 @@ def integrals(order: float, starts: Array, atoms: Sequence[tuple[Scalar, Scalar]
     all_calls = calls(zero)
 
     def put(ratio: Scalar, mass: Scalar, x0: Scalar) -> Scalar:
-        """INT_{x0}^0 e^{-nx} (e^x mass - ratio) dx."""
+        """Return INT_{x0}^0 e^{-nx} (e^x mass - ratio) dx, the value of a put."""
         power = (-n * x0).exp()
         return (power * x0.exp() - 1) / (n - 1) * mass - (power - 1) / n * ratio
 

@@ -22,7 +22,7 @@ from cumulant.exact import test_functions
 from cumulant.exact.adaptive.constraints import Constraint, LaplaceConstraint, ReportConstraint, scaled_f
 from cumulant.exact.adaptive.reference_law import Reference, propose_reference, reference
 from cumulant.exact.adaptive.settings import THEOREM_W
-from cumulant.exact.grid.fft import FAR, Composed, compose
+from cumulant.exact.grid.fft import FAR, ComposedLaw, compose
 from cumulant.exact.inversion import saddle
 from cumulant.exact.rounds import Round, Rounds, RoundTypes
 from cumulant.exact.test_functions import TestFunction, log_constant, log_ratio
@@ -85,12 +85,12 @@ def _dominated_type(one: Round, times: int) -> DominatedType | None:
     """Return one round type; None if neither its triples nor a single step are known."""
     rate = one.scheme.triples()
     if rate is not None:
-        extremes, law = one.pair.extremes(), one.pair.symmetrised()
+        extremes, law = one.pair.extremes(), one.pair.symmetric_law()
         if extremes is not None:
             constraint = ReportConstraint(extremes, rate)
             if extremes.against is extremes.for_it is None:
                 pair, way = one.pair, "remove"
-                return DominatedType(constraint, pair.above(rate, way), pair.transform(rate, way), times)
+                return DominatedType(constraint, pair.upper_step(rate, way), pair.transform(rate, way), times)
             return DominatedType(constraint, None, None, times)
         if one.pair.query and law is not None:
             return DominatedType(LaplaceConstraint(law.scale, one.pair.query, rate), None, None, times)
@@ -142,7 +142,7 @@ def test_function(order: float, gap: Array) -> Array:
     return np.concatenate([np.exp(-small) * scaled_f(order, small), plain])
 
 
-def log_expectation(sums: Composed, order: float, start: float) -> float:
+def log_expectation(sums: ComposedLaw, order: float, start: float) -> float:
     """Return log of an upper bound on E_P[g_n(S - eps0); S > eps0].
 
     Returns +inf if the grid says nothing at eps0. g_n is at most 1.
@@ -152,11 +152,11 @@ def log_expectation(sums: Composed, order: float, start: float) -> float:
     gap, weight = sums.points_above(start)
     total = float(np.sum(weight * test_function(order, gap))) * (1 + MANY)
     total += sums.outside + sums.noise * math.sqrt(1 + 1 / (2 * sums.lam * sums.width)) + 2 * math.exp(-FAR)
-    finite = sums.untilted(total, start) if total > 0 else math.inf
+    finite = sums.remove_tilt(total, start) if total > 0 else math.inf
     return float(np.logaddexp(finite, math.log(sums.leak))) if sums.leak > 0 else finite
 
 
-def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float) -> float:
+def _least_epsilon(sums: ComposedLaw, order: float, log_delta: float, guess: float) -> float:
     """Return the smallest epsilon over eps0, each of which is valid; +inf if none is finite."""
 
     def epsilon_at(start: float) -> float:
@@ -169,7 +169,7 @@ def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float)
     return _minimise(epsilon_at, guess, 1 / sums.lam)
 
 
-def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
+def _least_delta(sums: ComposedLaw, order: float, epsilon: float) -> float:
     """Return log of the smallest delta over the gap d, each of which is valid."""
 
     def log_delta_at(log_gap: float) -> float:
@@ -383,7 +383,7 @@ def _rounded_log_delta(log_delta: float) -> float:
 def _locate_log_delta(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, ReferenceChoice | None]:
     """Return about log delta at this epsilon and the choice there, by tangents.
 
-    Log delta mostly lies below its tangents; this only guides the search.
+    Log delta mostly lies below its tangents; this only guides the search. The choice is None if no reference is known there.
     """
     at = choose_reference(rounds, log_delta := _rounded_log_delta(log_delta))
     for _ in range(THEOREM_W.tangents):
@@ -398,7 +398,7 @@ def _locate_log_delta(rounds: Rounds, epsilon: float, log_delta: float) -> tuple
 
 
 @np.errstate(all="ignore")
-def _compose_laws(at: ReferenceChoice, log_delta: float) -> Composed | None:
+def _compose_laws(at: ReferenceChoice, log_delta: float) -> ComposedLaw | None:
     """Return the sum of all losses on the reference's lattice; None if it is too large."""
     terms = at.terms
     widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
@@ -409,7 +409,7 @@ def _compose_laws(at: ReferenceChoice, log_delta: float) -> Composed | None:
         return None
 
 
-def upper_end(rounds: Rounds, query: Query, log_delta: float) -> tuple[float, Composed] | None:
+def upper_end(rounds: Rounds, query: Query, log_delta: float) -> tuple[float, ComposedLaw] | None:
     """Return an upper bound on epsilon, or delta, by Theorem W on a grid, and the grid.
 
     Returns None if Theorem W has no answer.
@@ -417,7 +417,7 @@ def upper_end(rounds: Rounds, query: Query, log_delta: float) -> tuple[float, Co
     `log_delta` is log of the given delta, or of a delta that is known to suffice at the given epsilon.
     """
 
-    def ask(at: ReferenceChoice) -> tuple[float, tuple[float, Composed]] | None:
+    def ask(at: ReferenceChoice) -> tuple[float, tuple[float, ComposedLaw]] | None:
         sums = _compose_laws(at, log_delta)
         if sums is None:
             return None

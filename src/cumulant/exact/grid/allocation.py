@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """How fine the grids are, and what they may leave out."""
+    """Constants by which floats choose the grids, and the mass that they leave out."""
 
     cells: int = 8192
     """Cells of a linear or geometric grid. Measured: 4 digits of epsilon, and 5 ms for a product of two laws."""
@@ -149,6 +149,7 @@ def ratio_law(loss: Loss, points: int, log_mass: float) -> Ratio:
 
 
 def _atoms(loss: Loss) -> Ratio:
+    """Return the law of the ratio of one step with finitely many losses; a leak is a ratio of 0."""
     x, log_q = loss.atoms()
     if loss.equal > 0:
         x, log_q = np.append(x, 0.0), np.append(log_q, math.log(loss.equal))
@@ -196,6 +197,10 @@ def epoch_law(loss: Loss, steps: int, cut: float, upper: bool) -> EpochLaw:
 
 
 def _epoch_law(loss: Loss, steps: int, cut: float, upper: bool) -> EpochLaw:
+    """Return the law of an epoch, from above or from below, with its leaks, errors and slip.
+
+    Raises OverflowError if no grid holds the ratios.
+    """
     trimmer = Trimmer(steps, _SET.trim * math.exp(cut))
     one = ratio_law(loss, _SET.fine, 16.0 * math.floor((cut - math.log(8 * steps)) / 16))
     total = float(one.q.sum())
@@ -325,8 +330,8 @@ def _linear(one: Ratio, steps: int, top: float, cut: float, upper: bool, trimmer
         step = (top - base) / _SET.cells
     finest = LinearGrid(base, step)
     line: SumGrid = finest
-    small, large = _parted(one, top)
-    single = _placed(small, finest) if upper else _labels(small, finest)
+    small, large = _split_ratios(one, top)
+    single = _split_to_multiples(small, finest) if upper else _labels(small, finest)
     q, p = float(large.cell_q.sum()), float(large.cell_p.sum())
     q, p = max(q, float(large.q.sum())), max(p, float(np.sum(large.q * large.w)))
     most = 0 if q == 0 and p == 0 else _largest_number(steps, q, p, cut)
@@ -356,7 +361,7 @@ def _linear(one: Ratio, steps: int, top: float, cut: float, upper: bool, trimmer
     return [*found, _with_large(laws, large, one, steps, upper, scale)]
 
 
-def _parted(one: Ratio, top: float) -> tuple[Ratio, Ratio]:
+def _split_ratios(one: Ratio, top: float) -> tuple[Ratio, Ratio]:
     """Return the ratios up to K and those above it; points and cells are parted alike."""
     below, inside = one.w <= top, np.exp(one.cell) <= top
     small = replace(one, w=one.w[below], q=one.q[below], cell=one.cell[inside], cell_q=one.cell_q[inside])
@@ -364,7 +369,7 @@ def _parted(one: Ratio, top: float) -> tuple[Ratio, Ratio]:
     return replace(small, cell_p=one.cell_p[inside]), replace(large, cell_p=one.cell_p[~inside])
 
 
-def _placed(one: Ratio, line: LinearGrid) -> Masses:
+def _split_to_multiples(one: Ratio, line: LinearGrid) -> Masses:
     """Split points to the multiples of a step: y = w/h lies between two integers, and its share is exact."""
     y = (one.w - line.base) / line.step
     cell = np.floor(y).astype(np.int64)
@@ -404,14 +409,14 @@ def _with_large(
         while small[1].m.size > cells:
             small = small[0].coarser(small[1])
         error = max(error, small[1].error + beside[1].error)
-        s, m, p = _weighted(number, steps, small if small[1].count else None, beside)
+        s, m, p = _label_sums(number, steps, small if small[1].count else None, beside)
         there = (m > _LEAST_MASS) & (p > _LEAST_MASS)
         s, m, p = s[there], m[there], p[there]
         gatherer.add(np.log(s / steps) if upper else np.log(p / m), m, p)
     return gatherer.part(error)
 
 
-def _weighted(
+def _label_sums(
     number: int, steps: int, small: tuple[SumGrid, Masses] | None, large: tuple[SumGrid, Masses]
 ) -> tuple[Array, Array, Array]:
     """Return sums, Q-masses and P-masses of C(t,J) m^(t-J) b^J; from below P counts the record in either part."""
@@ -557,7 +562,10 @@ class AllocatedBelow(Outputs):
         return on_grid(loss, log_p, step, 0.0, 0.0, error)
 
     def own_delta(self, epsilon: float, log_mass: float) -> float:
-        """P-masses are divided by 1 + e and Q-masses by 1 - e, e their relative error: losses fall by at most 3 e."""
+        """Return delta at epsilon, rounded down; 0 if the masses are too inaccurate.
+
+        P-masses are divided by 1 + e and Q-masses by 1 - e, e their relative error: losses fall by at most 3 e.
+        """
         loss, log_p, error = _losses_below(self, log_mass)
         if not error < 0.1:
             return 0.0
@@ -574,7 +582,7 @@ def _hockey_stick(loss: Array, log_p: Array, epsilon: float) -> float:
 
 def attained_loss(pair: Pair) -> Loss | None:
     """Return the loss of a pair that fixed steps attain; None where the pair only dominates, as for PureDP and profiles."""
-    lower = pair.dominated
+    lower = pair.lower_pair
     known = lower.symmetric and lower.attained and not lower.estimated and not lower.promise
     return lower.loss() if known else None
 
@@ -609,7 +617,10 @@ def _law_of(epoch: Allocated | AllocatedBelow, log_mass: float, upper: bool) -> 
 
 @lru_cache(maxsize=32)
 def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, float]:
-    """Losses in increasing order, log P-masses that contain their errors, what is lost, and the misplacement of a loss."""
+    """Return the rising losses of an epoch from above, their log P-masses, the leak, and the slip of a loss.
+
+    The masses contain their errors.
+    """
     law = _law_of(epoch, log_mass, True)
     more = math.log1p(law.error / (1 - law.error)) if law.error < 1 else math.inf
     if epoch.direction == "remove":
@@ -619,7 +630,7 @@ def _losses(epoch: Allocated, log_mass: float) -> tuple[Array, Array, float, flo
 
 @lru_cache(maxsize=32)
 def _losses_below(epoch: AllocatedBelow, log_mass: float) -> tuple[Array, Array, float]:
-    """Losses in increasing order with log P-masses of labels, and the relative error of both masses."""
+    """Return the rising losses of an epoch from below, log P-masses of their labels, and the relative error of both masses."""
     law = _law_of(epoch, log_mass, False)
     error = law.error / (1 - law.error) if law.error < 1 else math.inf
     there = (1 - epoch.dropped) * law.p + epoch.dropped * law.m
@@ -651,7 +662,7 @@ def span_of(loss: Array, log_p: Array, log_mass: float) -> tuple[float, float]:
 
 
 def thinned(loss: Array, log_p: Array) -> tuple[Array, Array]:
-    """Losses and log masses of fewer points, by which a grid chooses its order."""
+    """Return losses and log masses of fewer points, by which a grid chooses its order."""
     low, high = float(loss[0]), float(loss[-1])
     place = np.floor((loss - low) / max(high - low, 1e-300) * (_SET.nodes - 1)).astype(np.int64)
     top = float(log_p.max())

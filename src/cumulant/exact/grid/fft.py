@@ -48,7 +48,7 @@ def remembered_dominated_law(step: Step, width: float, log_mass: float) -> Law:
 
 
 @dataclass(frozen=True, slots=True)
-class Tilted:
+class TiltedLaw:
     """One round on the grid.
 
     It holds weights that sum to 1, log of their divisor, and the error they carry.
@@ -63,7 +63,7 @@ class Tilted:
     slip: float
 
 
-def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -> Tilted:
+def tilted_law(step: Step, width: float, log_mass: float, lam: float, upper: bool) -> TiltedLaw:
     """Return the dominating (upper) or the dominated law of one round, times e^{lam l}."""
     cells = remembered_cells(step, width, log_mass)
     grid, points = cells.grid, cells.grid.points()
@@ -77,7 +77,7 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
     cgf = float(log_sum(exponent))
     finite = np.isfinite(log_p)
     size = float(np.max(np.abs(log_p[finite]) + np.abs(lam * points[finite]))) + abs(cgf)
-    return Tilted(
+    return TiltedLaw(
         np.exp(exponent - cgf),
         cgf,
         grid.first,
@@ -89,7 +89,7 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedLaw:
     """The tilted law of the sum of all rounds on a window of the grid, with its error bounds."""
 
     lam: float
@@ -120,7 +120,7 @@ class Composed:
         total = float(np.sum(weight * -np.expm1(-gap)))
         if not self.upper:
             total -= self._error_mass()
-            finite = self.untilted(total, epsilon)
+            finite = self.remove_tilt(total, epsilon)
             if self.leak >= 0:
                 return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
             left = -math.expm1(math.log(-self.leak) - finite) if total > 0 else 0.0
@@ -128,7 +128,7 @@ class Composed:
         total += self._error_mass() + 2 * math.exp(-FAR)
         if not total > 0:
             return math.inf
-        finite = self.untilted(total, epsilon)
+        finite = self.remove_tilt(total, epsilon)
         return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
 
     def _error_mass(self) -> float:
@@ -148,7 +148,7 @@ class Composed:
         gap = self.start + self.width * np.arange(first, last, dtype=np.float64) - epsilon
         return gap, self.mass[first:last] * np.exp(-self.lam * gap)
 
-    def untilted(self, total: float, epsilon: float) -> float:
+    def remove_tilt(self, total: float, epsilon: float) -> float:
         """Return log of total e^{K - lam epsilon}, rounded outward; -inf if total is not positive."""
         if not total > 0:
             return -math.inf
@@ -158,13 +158,13 @@ class Composed:
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> Composed:
+def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> ComposedLaw:
     """Compose all rounds on a window that holds nearly all of the tilted sum.
 
     Raises OverflowError if it is too long.
     """
     check_side(terms, upper)
-    rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
+    rounds = [(tilted_law(step, width, log_mass, lam, upper), times) for step, times in terms]
     window = _choose_window(rounds, width)
     wanted = (window[1] - window[0]) / width + 4
     if not wanted <= GRID.longest_window:
@@ -174,13 +174,13 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     middle = (window[0] + window[1]) / 2
     first = math.floor((middle - origin) / width) - size // 2
     start = origin + width * first
-    mass, noise = convolved(rounds, size, first)
-    outside = escaping(rounds, width, start, start + width * (size - 1), both=not upper)
+    mass, noise = convolution(rounds, size, first)
+    outside = escaping_mass(rounds, width, start, start + width * (size - 1), both=not upper)
     leak = leak_of(terms)
     lost = sum(times * one.lost for one, times in rounds)
     if not upper:  # (1 + lost)^k: the masses of the other rounds may exceed 1 by as much
         lost = lost * math.exp(lost) if lost < 1 else math.inf
-    return Composed(
+    return ComposedLaw(
         lam=lam,
         width=width,
         start=start,
@@ -195,7 +195,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     )
 
 
-def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tuple[Array, float]:
+def convolution(rounds: Sequence[tuple[TiltedLaw, int]], size: int, first: int) -> tuple[Array, float]:
     """Return the law of the sum on a window, and the norm of its noise."""
     log_spectrum_size = np.zeros(size // 2 + 1)
     angle = np.zeros(size // 2 + 1)
@@ -224,10 +224,10 @@ def check_side(terms: Terms, upper: bool) -> None:
             raise TypeError(f"{type(step).__name__} leaves outputs out, so it bounds from below only; use upper=False")
 
 
-def _choose_window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, float]:
+def _choose_window(rounds: Sequence[tuple[TiltedLaw, int]], width: float) -> tuple[float, float]:
     """Return a window for all but e^-40 of the tilted sum, by Chernoff bounds on a thinned law.
 
-    `escaping` proves it later.
+    `escaping_mass` proves it later.
     """
     laws, mean, variance, low, high = [], 0.0, 0.0, 0.0, 0.0
     for one, times in rounds:
@@ -254,7 +254,7 @@ def _choose_window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[
     return max(float(-ends[1]), low) - margin, min(float(ends[0]), high) + margin
 
 
-def wrap_weights(one: Tilted, size: int) -> Array:
+def wrap_weights(one: TiltedLaw, size: int) -> Array:
     """Return the weights at their places modulo `size`."""
     place = one.first % size
     count = -(-(place + one.weights.size) // size) * size
@@ -263,7 +263,7 @@ def wrap_weights(one: Tilted, size: int) -> Array:
     return np.asarray(padded.reshape(-1, size).sum(axis=0))
 
 
-def escaping(rounds: Sequence[tuple[Tilted, int]], width: float, low: float, high: float, both: bool) -> float:
+def escaping_mass(rounds: Sequence[tuple[TiltedLaw, int]], width: float, low: float, high: float, both: bool) -> float:
     """Return a bound on the tilted mass above the window, and below it if `both`.
 
     It is the Chernoff bound at the best of some exponents.

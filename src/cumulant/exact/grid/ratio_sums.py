@@ -57,11 +57,14 @@ class SumGrid(ABC):
 
 
 _Product = Callable[[Array, Array], tuple[Array, float]]
-"""What multiplies two laws, and the relative error of the product."""
+"""A function that multiplies two laws, and returns the product with its relative error."""
 
 
 def _combined(multiply: _Product, a: Masses, b: Masses) -> tuple[Array, Array | None, float]:
-    """Return m and p of a sum: m m', and (n p m' + n' m p')/(n + n'), with the relative error that a product adds."""
+    """Return m m' and (n p m' + n' m p')/(n + n') of a sum, and the relative error of the product.
+
+    The second is None if one law has no p of its own.
+    """
     m, error = multiply(a.m, b.m)
     if a.p is None or b.p is None:
         return m, None, error

@@ -13,7 +13,7 @@ import numpy as np
 
 from cumulant.conversion.query import Query
 from cumulant.exact.grid import theorem_b
-from cumulant.exact.grid.fft import Composed, check_side, compose
+from cumulant.exact.grid.fft import ComposedLaw, check_side, compose
 from cumulant.exact.grid.settings import GRID
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.saddle import Moments
@@ -162,7 +162,7 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
             return
 
 
-def _slope(sums: Composed, epsilon: float) -> float:
+def _slope(sums: ComposedLaw, epsilon: float) -> float:
     """Return about -d log delta / d epsilon on this grid; 0 if it is not finite."""
     step = max(2 * sums.width, 1e-3 * epsilon)
     fall = sums.log_delta(epsilon) - sums.log_delta(epsilon + step)
@@ -221,7 +221,7 @@ def _representable_saddle(terms: Terms, at: Moments | None) -> Moments | None:
     return at
 
 
-def _delta_bound(sums: Composed, log_delta: float) -> Bound:
+def _delta_bound(sums: ComposedLaw, log_delta: float) -> Bound:
     """Return the bound of a delta given by its logarithm, rounded outward."""
     size = math.exp(min(log_delta, 0.0))
     bound = min(raised(size, DOZENS) + 5e-324, 1.0) if sums.upper else math.nextafter(lowered(size, DOZENS), 0.0)
@@ -295,7 +295,7 @@ def _theorem_b_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator
 
 def _compose_theorem_b(
     terms: Terms, at: Moments, log_delta: float, width: float, accuracy: float
-) -> tuple[Composed, float]:
+) -> tuple[ComposedLaw, float]:
     """Return the composed reference of Theorem B, and log of the contribution beyond its grid.
 
     E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
@@ -314,7 +314,7 @@ def _log_delta_without_leak(terms: Terms, log_delta: float) -> float:
     return log_delta + math.log(left) if left > 0 else -math.inf
 
 
-def _epsilon_bound(sums: Composed, log_delta: float, guess: float) -> Bound:
+def _epsilon_bound(sums: ComposedLaw, log_delta: float, guess: float) -> Bound:
     """Return the epsilon of a composed law, on the safe side of the root.
 
     Every misplacement of a loss is added.
@@ -336,7 +336,7 @@ def _compose_near(
     upper: bool,
     cut: float | None = None,
     shared: bool = False,
-) -> Composed:
+) -> ComposedLaw:
     """Compose all rounds on a grid of about this step, tilted to the order of `at`.
 
     Raises OverflowError if none is in reach.
@@ -363,7 +363,7 @@ def _compose_near(
     return _compose_within_reach(partial(_shared_composition, terms, cut=farther, lam=nearby, upper=upper), width)
 
 
-def _compose_within_reach(composed: Callable[[float], Composed], width: float) -> Composed:
+def _compose_within_reach(composed: Callable[[float], ComposedLaw], width: float) -> ComposedLaw:
     """Return the composed law at this step, or at a wider one if its window is too long."""
     for factor in GRID.wider_steps[:-1]:
         with suppress(OverflowError):
@@ -372,7 +372,7 @@ def _compose_within_reach(composed: Callable[[float], Composed], width: float) -
 
 
 @lru_cache(maxsize=16)
-def _shared_composition(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> Composed:
+def _shared_composition(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> ComposedLaw:
     """Compose all rounds, remembered for nearby questions."""
     return compose(terms, width, cut, lam, upper)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cumulant.exact.grid.fft import FAR, Composed
+from cumulant.exact.grid.fft import FAR, ComposedLaw
 from cumulant.exact.test_functions import theorem_b_constants
 from cumulant.numerics.arithmetic import Array
 
@@ -46,7 +46,7 @@ def test_function(gap: Array) -> Array:
     return np.concatenate([series * small**3, (1 + np.exp(-large)) * large + 2 * np.expm1(-large)])
 
 
-def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
+def log_expectation(sums: ComposedLaw, epsilon: float, tail: float) -> float:
     """Return log of an upper bound on E_P[g(S - eps0); S > eps0].
 
     e^tail bounds the contribution of losses beyond the grid at eps0 >= 0. Returns +inf if the grid says nothing at eps0.
@@ -62,7 +62,7 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     total += 2 * math.exp(-FAR) * FAR / lam
     if not total > 0:
         return math.inf
-    return float(np.logaddexp(sums.untilted(total, epsilon), tail + math.log1p(max(-epsilon, 0.0))))
+    return float(np.logaddexp(sums.remove_tilt(total, epsilon), tail + math.log1p(max(-epsilon, 0.0))))
 
 
 def log_constant(log_ratio: float) -> float:

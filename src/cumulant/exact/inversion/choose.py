@@ -196,7 +196,7 @@ def _deviations(terms: Terms, orders: Array) -> Array:
     """
     total = np.zeros(orders.size)
     for step, times in terms:
-        loss, weight = saddle.tilted(step, orders)[:2]
+        loss, weight = saddle.tilted_law(step, orders)[:2]
         downward = np.argsort(-loss)
         loss, weight = loss[downward], weight[:, downward]
         weight = np.where(np.cumsum(weight, axis=1) > min(LINE.omitted_rounds / times, LINE.most_omitted), weight, 0.0)

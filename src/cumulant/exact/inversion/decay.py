@@ -7,6 +7,9 @@ law of one round type, and the mass that it leaves out is added to the bound, so
 
 * Lemma S3 proves the decay beyond the last check point from `Profile.densest_window` (setting `window_cuts`);
 * Lemmas S1 and S2 prove it on intervals below from `_Window` (settings `omitted_rounds`, `omitted_share`, `stage_cuts`).
+
+`float_decay` proves the same in rounded floats. It shares the settings, `Profile.densest_window` and `omitted_mass`; only its
+`_build_window` and `_cover_downwards` are its own, because there every rounding is added.
 """
 
 from __future__ import annotations
@@ -26,10 +29,7 @@ from cumulant.numerics.search import falling_threshold
 
 
 class DecayNotProved(Exception):
-    """Raised when we cannot bound the characteristic function in time.
-
-    The caller falls back to a grid.
-    """
+    """Raised when we cannot bound the characteristic function; the caller falls back to a grid."""
 
 
 class DecayTooSlow(DecayNotProved):

@@ -1,6 +1,6 @@
 """Decay of the moment function in float64.
 
-It applies Lemmas S1 to S3 of docs/line.md with every rounding added (section 6 there).
+It applies Lemmas S1 to S3 of docs/line.md with every rounding added (section 6 there), to the windows of `decay`.
 """
 
 from __future__ import annotations

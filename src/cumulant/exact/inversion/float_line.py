@@ -82,7 +82,7 @@ _UNDERFLOW = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class Tilted:
+class TiltedTransform:
     """log phi of one round at the frequencies and its K at lam, each with an error bound."""
 
     log_phi: Array
@@ -92,7 +92,9 @@ class Tilted:
 
 
 @lru_cache(maxsize=512)
-def _tilted(law: DensityLaw, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
+def _remembered_transform(
+    law: DensityLaw, lam: float, top: float, goal: float, step: float, count: int
+) -> tuple[TiltedTransform, int]:
     """Return one round type at the first frequencies, and its number of nodes.
 
     It is remembered, because it does not depend on the number of rounds.
@@ -100,11 +102,11 @@ def _tilted(law: DensityLaw, lam: float, top: float, goal: float, step: float, c
     rule = float_whole_rule(law, lam, top, goal)
     if rule.size * count > LINE.float_most_work:
         raise DecayNotProved("the line would take too long")
-    return tilted(rule, step * np.arange(count + 1)), rule.size
+    return tilted_transform(rule, step * np.arange(count + 1)), rule.size
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
+def tilted_transform(rule: FloatRule, frequencies: Array) -> TiltedTransform:
     """Return log phi at the frequencies from phi - 1 = E[e^{iuL} - 1] under the tilted law.
 
     The parts -2 sin^2(uL/2) and sin(uL) do not cancel. Where phi is 0 in floats its error
@@ -127,7 +129,7 @@ def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
     rounding = _LOGARITHM * (np.abs(log_phi) + (2 * np.abs(a) + a * a + b * b) / (1 + gain))
     log_sum = math.log(whole.sum)
     cgf_slack = (whole.relative + rule.error / whole.sum) * _SECOND + _OUTSIDE * (abs(log_sum) + abs(rule.scale) + 1)
-    return Tilted(log_phi, off / np.sqrt(1 + gain) + rounding, rule.scale + log_sum, cgf_slack)
+    return TiltedTransform(log_phi, off / np.sqrt(1 + gain) + rounding, rule.scale + log_sum, cgf_slack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ def float_spectrum(
             - math.log(next_power_of_two(-(-most // fewest)))
             - 6
         )
-        found, nodes = _tilted(each.law, lam, last, goal, step, count)
+        found, nodes = _remembered_transform(each.law, lam, last, goal, step, count)
         work += nodes * count
         if work > LINE.float_most_work:
             raise DecayNotProved("the line would take too long")

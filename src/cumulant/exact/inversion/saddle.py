@@ -63,7 +63,7 @@ def moments(terms: Terms, lam: Array) -> Moments:
     """Return K, K' and K'' at real lam > 0 from each step's quadrature nodes."""
     total = np.zeros((3, lam.size))
     for step, times in terms:
-        loss, weight, cgf = tilted(step, lam)
+        loss, weight, cgf = tilted_law(step, lam)
         # about the mean at the order in the middle, so that little cancels at the others
         centre = float(weight[lam.size // 2] @ loss)
         apart = loss - centre
@@ -77,11 +77,11 @@ def cgf_values(terms: Terms, lam: Array) -> Array:
     """Return K at real orders, without derivatives."""
     total = np.zeros(lam.size)
     for step, times in terms:
-        total += times * tilted(step, lam)[2]
+        total += times * tilted_law(step, lam)[2]
     return total
 
 
-def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
+def tilted_law(step: Step, lam: Array) -> tuple[Array, Array, Array]:
     """Return the losses of one step, its tilted law at each order, and K."""
     loss, log_p = step.nodes(float(lam.max(initial=0.0)))
     exponent = lam[:, None] * loss + log_p

@@ -2,6 +2,16 @@
 
 Floats search and choose, one evaluation in balls proves (docs/line.md).
 
+Why an upper end is valid:
+
+1. `Rounds.lines` yields the transforms of pairs that dominate every round, one line per direction of the neighbours; the
+   largest direction counts. `Rounds.theorem_b` yields those of Theorem B, if every scheme says that its hypotheses hold.
+2. `Line.upper` encloses E g(S - eps) in balls. What it adds besides, images and smoothing, is not negative (Theorem L-upper).
+3. `decay_frequency` bounds the frequencies that are not summed, or raises `DecayNotProved`.
+4. `prove_epsilon` returns an epsilon only if balls prove that this bound is at most delta there.
+
+Floats choose the line, the gap and the start of the search; a bad choice costs accuracy or time.
+
 None means that the line has no answer, or none within the work limit; the caller then uses floats or a grid.
 """
 

@@ -39,7 +39,7 @@ _GOOD = Look("good", "good data, approximation", "#b08a00", (0, (3, 1, 1, 1, 1, 
 
 
 _BEST = Look("best", "RDP: best bound of cumulant", "#101010", "-", "D")
-"""What both figures show looks the same in both."""
+"""The look of the curve that both figures show."""
 
 
 FIGURE1 = Picture(

@@ -13,7 +13,12 @@ from cumulant.paper.figures.claim import Claim, each, judged, label, slope, spli
 from cumulant.paper.figures.series import Table, accountant, baseline
 from cumulant.paper.figures.settings import MOST_ROUNDS, Panel
 
-_FIRST, _LAST = 100_000.0, float(MOST_ROUNDS)
+_FIRST = 100_000.0
+"""Rounds from which on slopes are measured; convention."""
+
+_LAST = float(MOST_ROUNDS)
+"""Rounds up to which slopes are measured: all of the figure."""
+
 _SAME = 0.95
 
 

@@ -14,7 +14,7 @@ from cumulant.paper.figures.settings import PANELS
 from cumulant.plotting.drawing import canvas
 
 STEPS = 2 * len(PANELS) + 2
-"""How often `write` says what it is doing."""
+"""Number of messages by which `write` reports its progress."""
 
 
 def write(out: Path, tell: Callable[[str], None]) -> list[Path]:

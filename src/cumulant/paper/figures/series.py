@@ -24,7 +24,7 @@ INTERVALS = (1, 10, 100, 1000, 10_000, 100_000, MOST_ROUNDS)
 """Those at which the true epsilon is enclosed."""
 
 ACCURACY = 0.005
-"""What the grid of the exact layer may cost of epsilon there."""
+"""Part of epsilon that the grid of the exact layer may cost there."""
 
 _DENSE = np.arange(2, 1025, dtype=np.float64)
 _SPARSE = np.unique(np.floor(np.geomspace(1025, 20_000, 80)))

@@ -166,6 +166,60 @@ def test_text_equality_and_pickles() -> None:
     assert twice == clipped @ cm.Poisson(rate="0.01", relation="replace-one")
 
 
+def replaced_records(sample: int, population: int, size: int, epsilon: float) -> float:
+    """Return delta of a sum of records 1 or 0 with noise 1, of which so many are replaced by zeros."""
+    shares = stats.hypergeom(population, size, sample).pmf(range(size + 1))
+
+    def at_least(x: float) -> float:  # the masses of one half-line on both data sets
+        return float(shares @ ndtr(np.arange(size + 1) - x) - math.exp(epsilon) * ndtr(-x))
+
+    return max(at_least(x) for x in np.linspace(-5, 15, 2001))
+
+
+@pytest.mark.parametrize("around", [cm.Group(size=3), cm.User(records=3)], ids=str)
+@pytest.mark.parametrize("question", ["guarantee", "list", "epsilon", "rdp", "accountant"])
+def test_samples_of_other_sizes_are_not_mixed_up(around: Any, question: str) -> None:
+    """Three records are in 100 of 1,000 with another law than in 1 of 10, whatever was asked before."""
+    relation = "replace-one" if isinstance(around, cm.Group) else "add-remove"
+    base = cm.Gaussian(sigma=1, relation="replace-one")
+
+    def run(sample: int, population: int) -> cm.Expression:
+        scheme = cm.WithoutReplacement(sample=sample, population=population, relation=relation)
+        return base @ scheme @ around
+
+    def accounted(each: cm.Expression) -> float:
+        accountant = cm.Accountant()
+        accountant.compose(few)
+        accountant.compose(each)
+        return accountant.epsilon("1e-5")
+
+    few, many = run(1, 10), run(100, 1000)
+    asked: dict[str, Callable[[cm.Expression], float]] = {
+        "guarantee": lambda each: each.guarantee(epsilon=2).delta,
+        "list": lambda each: float(each.delta([2, 3])[0]),
+        "epsilon": lambda each: each.epsilon("1e-5"),
+        "rdp": lambda each: each.rdp(3),
+        "accountant": accounted,
+    }
+    less, more = asked[question](few), asked[question](many)
+    assert less < more
+    if question in ("guarantee", "list"):
+        assert less < replaced_records(100, 1000, 3, 2.0) <= more
+    assert few != many
+    assert few + many == many + few
+    assert len((few + many).terms) == 2
+
+
+def test_equal_samples_have_one_law_of_several_records() -> None:
+    sizes = [{"sample": 1, "population": 10}, {"sample": 100, "population": 1000}, {"rate": "0.1"}]
+    for kind in (cm.Poisson, cm.WithoutReplacement):
+        for relation in kind.statements:
+            schemes = [kind(**each, relation=relation) for each in sizes]
+            for one, other in itertools.combinations(schemes, 2):
+                laws = [[each.group_counts(3), each.user_counts(3)] for each in (one, other)]
+                assert laws[0] == laws[1] or one != other
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [

@@ -6,7 +6,7 @@ Their theorems ask for nothing else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -107,7 +107,7 @@ class Sized(Rated):
 
     Their quotient is the rate.
 
-    The rate and the relation are all that equality means; sizes are kept for what is stated for them, and for printing.
+    Equality means the law of the sample (`_law`): the rate and the relation, unless the law depends on the sizes too.
     """
 
     rate: Exact
@@ -173,10 +173,14 @@ class Sized(Rated):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sized) or type(self) is not type(other):
             return False
-        return (self.rate, self.stated) == (other.rate, other.stated)
+        return self._law() == other._law()
 
     def __hash__(self) -> int:
-        return hash((type(self), self.rate, self.stated))
+        return hash((type(self), *self._law()))
+
+    def _law(self) -> tuple[Hashable, ...]:
+        """Return all that decides which records are in the sample, for one record and for several."""
+        return self.rate, self.stated
 
     def __getstate__(self) -> list[Any]:
         usual = self.stated is type(self).relation

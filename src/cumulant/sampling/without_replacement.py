@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
@@ -32,7 +32,9 @@ class WithoutReplacement(Sized):
     has replace-one sensitivity 2C. With `relation="add-remove"` statements are for data sets of which the larger has
     `population` records; what runs is still stated for replace-one neighbours (docs/samples.md).
 
-    >>> WithoutReplacement(sample=256, population=60_000) == WithoutReplacement(rate="256/60000")
+    Samples of one rate and other sizes are not equal, because several records are in them with other probabilities.
+
+    >>> WithoutReplacement(sample=256, population=60_000).rate == WithoutReplacement(rate="256/60000").rate
     True
     """
 
@@ -124,6 +126,9 @@ class WithoutReplacement(Sized):
         return self.rate if (self.rate == 1 or pair.geometry) and not self.displaces else None
 
     # ---- several records
+
+    def _law(self) -> tuple[Hashable, ...]:
+        return self.rate, self.stated, self.sample, self.population
 
     def _counts(self, size: int) -> tuple[Fraction, ...] | None:
         """Return the law of how many of so many records are in the sample, where enough others take their places."""

@@ -307,3 +307,11 @@ def test_the_ends_lie_inside() -> None:
     assert (str(grid.value(grid.first)), str(grid.value(grid.last))) == ("0.5", "0.999")
     grid = Ranks.over(POSITIVE, Domain(Fraction("1.2345"), Fraction("6.7891"), True, True), digits=3)
     assert (str(grid.value(grid.first)), str(grid.value(grid.last))) == ("1.24", "6.78")
+
+
+def test_what_turns_beyond_the_trials_is_not_called_impossible() -> None:
+    """Subsets of 9 of 10 values have epsilon 0 at delta 0.1, beyond sizes with 1.75 and 1.80."""
+    with pytest.raises(
+        cm.InputError, match=r"epsilon is not monotone in size: .* 0 at size=9; give a domain where it is"
+    ):
+        cm.calibrate("SubsetSelection(values=10, size=?, epsilon=2)", epsilon=1, delta="0.1")

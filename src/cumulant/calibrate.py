@@ -464,6 +464,9 @@ class _Search:
 
     def one_sided(self, low: int, high: int) -> int:
         """Return the end of the domain with the largest epsilon, if all trials meet the target."""
+        for end, endless in zip((self.grid.first, self.grid.last), self.grid.endless, strict=True):
+            if self.grid.integer and not endless:
+                self.epsilon(end)  # raises InputError where epsilon turns beyond the trials
         goal = self.target.goal
         tried = f"{len(self.tried)} values tried from {self.at(min(self.tried))} to {self.at(max(self.tried))}"
         if not self.meets(low):

@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -203,3 +204,43 @@ def test_ten_thousand_passes_are_still_amplified() -> None:
     run = cm.KaryResponse(3, "0.5") @ cm.ShuffledBatches(batch=2, records=38) * 10_000
     assert run.delta("180") < 0.417
     assert run.delta("230") < 0.0021
+
+
+@pytest.mark.parametrize("around", [cm.ShuffledBatches(batches=3), cm.Shuffle(reports=3)], ids=str)
+@pytest.mark.parametrize(
+    ("inner", "leak"),
+    [
+        (cm.ApproximateDP(epsilon=0, delta="0.1"), 0.1),
+        (cm.from_masses(p=[0, 1], q=["0.5", "0.5"]), 0.5),
+        (cm.from_masses(p=["0.5", "0.5"], q=["0.5", "0.5"]), 0.0),
+        (cm.RandomizedResponse(p="1/2"), 0.0),
+        (cm.KaryResponse(values=2, p="1/2"), 0.0),
+        (cm.PureDP(0), 0.0),
+        (cm.ExponentialMechanism(0), 0.0),
+        (cm.DiscreteLaplace(scale=1, sensitivity="0.5"), 0.0),
+    ],
+    ids=str,
+)
+def test_nothing_to_amplify_is_answered_all_the_same(around: Any, inner: cm.Mechanism, leak: float) -> None:
+    """Losses that are 0 or infinite: a division by the largest loss, and empty lists of losses."""
+    for times in (1, 3):
+        run, most = inner @ around * times, 1 - (1 - leak) ** times
+        assert run.delta("0.3") == pytest.approx(most, rel=1e-9, abs=1e-15)
+        assert float(run.delta([0.1, 0.3])[1]) == pytest.approx(most, rel=1e-9, abs=1e-15)
+        assert run.true_positive_rate("0.1") <= 0.1 + most + 1e-9
+        assert run.epsilon("0.9") == pytest.approx(0, abs=1e-12)
+        assert run.guarantee(epsilon="0.3").verify()
+
+
+@pytest.mark.parametrize("inner", [cm.ZeroConcentrated(rho=0), cm.Laplace(scale=1, sensitivity=0)], ids=str)
+def test_reports_that_say_nothing(inner: cm.Mechanism) -> None:
+    run = inner @ cm.Shuffle(reports=3) * 2
+    assert (run.epsilon("1e-6"), run.delta("0.3"), run.rdp(3)) == (0, 0, 0)
+    assert run.guarantee(delta="1e-6").verify()
+
+
+@pytest.mark.parametrize("run", [cm.KaryResponse(values=2, p="1/2"), cm.KaryResponse(values=3, p="1/3") * 3], ids=str)
+def test_losses_that_are_all_zero_have_a_guarantee(run: cm.Expression) -> None:
+    found = run.guarantee(epsilon="0.3")
+    assert found.delta == 0
+    assert found.verify()

@@ -50,6 +50,8 @@ _FIRST_DELTA = 1e-8
 
 def amplified_answer(run: RunRecord, question: Question, below: float) -> Answer | None:
     """Return what shuffling proves if that is less than `below`; None where it proves no less, or nothing."""
+    if not _limits(run).largest:  # no round has a finite loss above 0, so there is nothing to amplify
+        return None
     find = _epsilon if question.asked == "delta" else _delta
     value = find(run, question, below)
     if value is None or not value < below:

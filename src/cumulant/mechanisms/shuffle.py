@@ -20,6 +20,7 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least
 from cumulant.pairs.blanket import BlanketPair
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.response import ResponsePair
 from cumulant.pairs.shuffle import LARGEST, ShuffledPair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
@@ -189,4 +190,5 @@ def _shuffled(inner: Mechanism, reports: int) -> Pair:
     if randomizer is not None and randomizer.labels:
         return BlanketPair.of_labels(randomizer.labels, reports)
     with BALLS.at(128):
-        return ShuffledPair(reports, epsilon=at_least(inner.curve().pure(BALLS).upper()))
+        pure = at_least(inner.curve().pure(BALLS).upper())
+    return ShuffledPair(reports, epsilon=pure) if pure else ResponsePair()  # such reports say nothing

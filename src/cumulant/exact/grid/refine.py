@@ -397,8 +397,10 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
 
 
 def _median_loss(step: Step) -> float:
-    """Return the median size of the losses that are not 0."""
+    """Return the median size of the losses that are not 0; inf if there is none, because no cell can be too wide then."""
     loss, log_p = step.nodes(0.0)
+    if not loss.any():
+        return math.inf
     size, mass = np.abs(loss), np.exp(log_p)
     order = np.argsort(size)
     share = np.cumsum(mass[order] * (size[order] > 0))

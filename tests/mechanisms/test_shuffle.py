@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import cumulant as cm
+from cumulant.accounting import shuffled_passes
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.shuffle import ShuffledPair
 from tests.oracles.reference import load
@@ -265,3 +267,19 @@ def test_shuffled_reports_have_no_members(capsys: pytest.CaptureFixture[str]) ->
         said = " ".join(capsys.readouterr().out.split())  # wherever a line ends
         assert "changed reports" in said
         assert "members" not in said
+
+
+def test_a_slack_is_not_lost_where_floats_cannot_hold_e_to_the_epsilon() -> None:
+    """The slack of 3e-315 is added (1 + e^epsilon) times, which is far above delta at epsilon 310,736."""
+    noise = cm.Skellam(variance="811.6")
+    many = noise @ cm.Shuffle(reports=3) * 660_000_000
+    found = many.guarantee(delta="0.2")
+    assert found.epsilon == (noise * 660_000_000).epsilon("0.2")
+    assert found.verify()
+
+
+@pytest.mark.parametrize(("slack", "epsilon"), [(3e-315, 1e5), (1e-300, 701.0), (1e-310, 690.0), (1e-9, 3.0)])
+def test_what_a_slack_adds_is_rounded_up(slack: float, epsilon: float) -> None:
+    grown = shuffled_passes._grown_slack(slack, epsilon)
+    assert Decimal(grown) >= Decimal(slack) * (1 + Decimal(epsilon).exp())
+    assert shuffled_passes._grown_slack(0.0, epsilon) == 0

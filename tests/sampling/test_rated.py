@@ -185,7 +185,8 @@ def test_samples_of_other_sizes_are_not_mixed_up(around: Any, question: str) -> 
 
     def run(sample: int, population: int) -> cm.Expression:
         scheme = cm.WithoutReplacement(sample=sample, population=population, relation=relation)
-        return base @ scheme @ around
+        grouped: cm.Expression = base @ scheme @ around
+        return grouped
 
     def accounted(each: cm.Expression) -> float:
         accountant = cm.Accountant()
@@ -211,7 +212,11 @@ def test_samples_of_other_sizes_are_not_mixed_up(around: Any, question: str) -> 
 
 
 def test_equal_samples_have_one_law_of_several_records() -> None:
-    sizes = [{"sample": 1, "population": 10}, {"sample": 100, "population": 1000}, {"rate": "0.1"}]
+    sizes: list[dict[str, Any]] = [
+        {"sample": 1, "population": 10},
+        {"sample": 100, "population": 1000},
+        {"rate": "0.1"},
+    ]
     for kind in (cm.Poisson, cm.WithoutReplacement):
         for relation in kind.statements:
             schemes = [kind(**each, relation=relation) for each in sizes]

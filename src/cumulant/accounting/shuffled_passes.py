@@ -7,6 +7,7 @@ and the slacks, times 1 + e^epsilon, are added once at the end (docs/shuffled-ba
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -44,6 +45,8 @@ _PLACES = 1024
 """Places of smaller epsilons from which a delta is carried over; finer ones change the sixth digit."""
 _HOPELESS = Fraction(999, 1000)
 """A delta that is as good as 1: options that need more are not searched. With 10,000 passes that took minutes (measured)."""
+_LARGEST_EXPONENT = 700.0
+"""Epsilon in nats up to which floats hold e^epsilon; derived from their largest number, e^709."""
 _FIRST_DELTA = 1e-8
 """The delta for which eps0 is chosen first where epsilon is given; the second choice is for what that gave."""
 
@@ -79,7 +82,7 @@ def _fixed_point(rounds: Rounds, slack: float, delta: float, question: Question,
     """
     guess = 0.0
     for _ in range(_ITERATIONS):
-        rest = delta - raised(slack * (1 + math.exp(min(guess, 700.0))), MANY)
+        rest = delta - _grown_slack(slack, guess)
         if not rest > 0:
             return math.inf
         exact = Fraction(rest * (1 - MANY))
@@ -92,6 +95,18 @@ def _fixed_point(rounds: Rounds, slack: float, delta: float, question: Question,
         if guess > most:
             return math.inf
     return math.inf
+
+
+def _grown_slack(slack: float, epsilon: float) -> float:
+    """Return slack (1 + e^epsilon), rounded up; inf where floats cannot hold e^epsilon.
+
+    A slack below the smallest float of full precision counts as that one.
+    """
+    if slack == 0:
+        return 0.0
+    if epsilon > _LARGEST_EXPONENT:
+        return math.inf
+    return float(raised(max(slack, sys.float_info.min) * (1 + math.exp(epsilon)), MANY))
 
 
 def confirmed_delta(run: RunRecord, question: Question, aim: float) -> float:
@@ -149,8 +164,7 @@ class _Option:
                 if found < 1:
                     break
                 place /= 2
-            grown = 1 + math.exp(min(place, 700.0))
-            self._known[epsilon] = min(float(raised(found + self.slack * grown, MANY)), 1.0)
+            self._known[epsilon] = min(float(raised(found + _grown_slack(self.slack, place), MANY)), 1.0)
         return self._known[epsilon]
 
     def is_hopeless(self, epsilon: float) -> bool:
@@ -160,7 +174,7 @@ class _Option:
 
     def added(self, epsilon: float) -> float:
         """Return the part of delta that is slack."""
-        return self.slack * (1 + math.exp(min(epsilon, 700.0)))
+        return _grown_slack(self.slack, epsilon)
 
     def carried(self, epsilon: float, known: Limits) -> tuple[float, float]:
         """Return the least delta at epsilon that a smaller epsilon proves, and that smaller epsilon.

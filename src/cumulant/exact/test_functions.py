@@ -112,13 +112,17 @@ class TestFunction:
             product = product * (1 + z if pole == 1 else 1 + z / number(pole))
         return product if self.multiplicity == 1 else product * product
 
-    def lattice_sums(self, z: Any, spacing: Any) -> tuple[Any, ...]:
-        """Return each column at the complex ball z: 1/(1 - q), or h q/(1 - q)^2."""
+    def column_decays(self, spacing: Any) -> list[Any]:
+        """Return e^{-ac} of each column as a ball."""
+        return [(-spacing * BALLS.number(decay)).exp() for decay, _ in self.columns]
+
+    def lattice_sums(self, q: Any, spacing: Any, decays: list[Any]) -> list[Any]:
+        """Return each column at the complex ball q = e^{-az}: 1/(1 - r), or a r/(1 - r)^2, with r = q e^{-ac}."""
         found = []
-        for decay, m in self.columns:
-            q = (-spacing * (BALLS.number(decay) + z)).exp()
-            found.append(spacing * q / (1 - q) ** 2 if m else 1 / (1 - q))
-        return tuple(found)
+        for (_, m), decay in zip(self.columns, decays, strict=True):
+            ratio = q * decay
+            found.append(spacing * ratio / (1 - ratio) ** 2 if m else 1 / (1 - ratio))
+        return found
 
     def lattice_factors(self, rest: Any) -> list[Any]:
         """Return the factor of each column at r = `rest`.

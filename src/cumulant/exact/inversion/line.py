@@ -370,18 +370,51 @@ class Line:
 
         name = f"weights {test.name}"
         if name not in self._cache:
-            found: list[Any] = []
             with BALLS.at(self.choice.bits):  # the precision of the line, whatever that of the first caller is
-                lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
-                for m, value in zip(self.indices or range(len(self.values)), self.values, strict=True):
-                    z = acb(lam, width * m)
-                    if self.lattice is None:
-                        found.append(value / test.denominator(z, BALLS.number))
-                    else:
-                        shifted = value * (-z * self.lattice.offset).exp()
-                        found.append(tuple(shifted * each for each in test.lattice_sums(z, self.lattice.spacing)))
+                if self.lattice is not None:
+                    found = self._lattice_weights(test, self.lattice)
+                else:
+                    lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
+                    found = [
+                        value / test.denominator(acb(lam, width * m), BALLS.number)
+                        for m, value in enumerate(self.values)
+                    ]
             self._cache[name] = found
         return self._cache[name]  # type: ignore[no-any-return]
+
+    def _lattice_weights(self, test: TestFunction, lattice: Lattice) -> list[Any]:
+        """Return M(z_m) e^{-z_m o} times each lattice sum; e^{-a z_m} is e^{-a lam} times a root of unity."""
+        from flint import acb, arb
+
+        lam, turn = arb(self.choice.lam), -2 * arb.pi() / self.period * lattice.offset
+        least, start = (-lam * lattice.spacing).exp(), (-lam * lattice.offset).exp()
+        decays, root, found = test.column_decays(lattice.spacing), self._root_of_unity(), []
+        for m, value in zip(self.indices or range(len(self.values)), self.values, strict=True):
+            shifted = value * start if lattice.offset.is_zero() else value * (acb(0, turn * m).exp() * start)
+            found.append([shifted * each for each in test.lattice_sums(least * root(m), lattice.spacing, decays)])
+        return found
+
+    def _root_of_unity(self) -> Callable[[int], Any]:
+        """Return the function m -> e^{-2 pi i m / J}.
+
+        It looks into a table of half of them, computed once, unless few of them are asked for.
+        """
+        from flint import acb, arb
+
+        folds, half = self.folds, self.folds // 2
+        if 4 * len(self.values) < half:
+            turn = -2 * arb.pi() / folds
+            return lambda m: acb(0, turn * (m % folds)).exp()
+        if "roots" not in self._cache:
+            with BALLS.at(self.choice.bits + LINE.root_bits):  # halving loses a bit per level and one per doubling
+                self._cache["roots"] = _powers(acb(0, -2 * arb.pi() / folds).exp(), half + 1)
+        roots = self._cache["roots"]
+
+        def root(m: int) -> Any:
+            m %= folds
+            return roots[m] if m <= half else roots[folds - m].conjugate()
+
+        return root
 
     # ---- without a lattice
 
@@ -435,7 +468,7 @@ class Line:
 
         The last two cells are kept: a search ends within one, or at the border of two.
         """
-        from flint import acb, arb
+        from flint import arb
 
         asked = test.name, number, BALLS.precision()
         kept = self._cache.get("cells", ())  # replaced whole, so that threads see a cell with its own sums
@@ -443,10 +476,13 @@ class Line:
             if cell == asked:
                 return totals  # type: ignore[no-any-return]
         # e^{-z na} without the real part: its phase is a root of unity, so that large n lose no bits
-        turn, totals = -2 * arb.pi() / self.folds, [arb(0) for _ in test.columns]
+        root, totals = self._root_of_unity(), [arb(0) for _ in test.columns]
         for m, sums in zip(self.indices or range(len(self.values)), self._weights(test), strict=True):
-            phase = acb(0, turn * (m * number % self.folds)).exp() * (1 if m == 0 else 2)
-            totals = [total + (each * phase).real for total, each in zip(totals, sums, strict=True)]
+            phase = root(m * number)
+            if m:
+                phase *= 2
+            for column, each in enumerate(sums):
+                totals[column] += (each * phase).real
         self._cache["cells"] = ((asked, totals), *kept[:1])
         return totals
 
@@ -463,7 +499,8 @@ class Line:
         if self.lattice is None or self.beyond == 0:
             return BALLS.number(0)
         a, lam = self.lattice.spacing, BALLS.number(self.choice.lam)
-        sums = zip(test.lattice_factors(rest), test.lattice_sums(lam, a), strict=True)
+        largest = test.lattice_sums((-lam * a).exp(), a, test.column_decays(a))
+        sums = zip(test.lattice_factors(rest), largest, strict=True)
         size = sum((factor * each for factor, each in sums), start=BALLS.number(0))
         return self._lowered(number) * (-lam * self.lattice.offset).exp() * self.beyond * size / self.folds
 

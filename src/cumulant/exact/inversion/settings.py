@@ -31,6 +31,9 @@ class LineSettings:
     guard_bits: int = 48
     """Bits beyond those that the question and its cancellation need; chosen by hand, for sums of up to 2^40 terms."""
 
+    root_bits: int = 40
+    """Bits beyond those of the line for roots of unity; derived: 2^20 roots lose 20 bits, and half a bit per halving."""
+
     most_bits: int = 2048
     """Bits beyond which a line is not tried; chosen by hand: a grid is then faster."""
 

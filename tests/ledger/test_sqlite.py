@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -494,6 +495,75 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     os.close(owner)
+
+
+def damage_index(path: Path, index: str, old: bytes, new: bytes) -> None:
+    """Change one record of an index, as a bad disk does."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (index,))
+        ((size,),) = connection.execute("PRAGMA page_size")
+    content = path.read_bytes()
+    page = content[(root - 1) * size : root * size]
+    assert page.count(old) == 1
+    path.write_bytes(content[: (root - 1) * size] + page.replace(old, new) + content[root * size :])
+
+
+def test_a_hold_does_not_end_twice_where_its_index_is_damaged(tmp_path: Path) -> None:
+    """One byte of the index `ended` hid the end of a hold, so that it freed what another job holds."""
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    account.hold(STEP * 40, key="one").release(unseen=True)
+    account.hold(STEP * 40, key="two")
+    ledger.close()
+    damage_index(path, "ended", b"\x0f\x09\x01a", b"\x0f\x09\x01c")
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    verdict = ledger.verify()
+    assert "an index of the database is damaged and does not find it by its hold" in str(verdict)
+    assert (verdict.account, verdict.seq) == ("a", 2)
+    with pytest.raises(LedgerBroken, match=r"hold 1 of 'a' was ended by entry 2, which an index .* does not find"):
+        ledger.account("a").release(1, unseen=True)
+
+
+def test_a_damaged_index_of_keys_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6").spend(STEP, key="report-7")
+    ledger.close()
+    damage_index(path, "sqlite_autoindex_entry_2", b"report-7", b"report-8")
+    verdict = cm.Ledger(f"sqlite:///{path}").verify()
+    assert "broken at entry 1 of 'a': an index of the database is damaged and does not find it by its key" in str(
+        verdict
+    )
+
+
+def test_a_damaged_index_of_holds_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6").hold(STEP)
+    ledger.close()
+    damage_index(path, "held", b"\x0f\x09\x01a", b"\x0f\x09\x01c")
+    verdict = cm.Ledger(f"sqlite:///{path}").verify()
+    assert "broken: the file is damaged (row 2 missing from index held)" in str(verdict)
+
+
+def test_an_index_without_an_account_is_found(tmp_path: Path) -> None:
+    """`verify` asks an index which accounts there are, and did not read one that the index does not have."""
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    for name in "xy":
+        ledger.create(name, epsilon=1, delta="1e-6").spend(STEP)
+    ledger.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE INDEX cut ON entry (account, key) WHERE account <> 'x'")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'cut') "
+            "WHERE name = 'sqlite_autoindex_entry_2'"
+        )
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'cut'")
+        connection.execute("PRAGMA writable_schema = RESET")
+    assert "damaged" in str(cm.Ledger(f"sqlite:///{path}").verify())
 
 
 def test_owners_of_locks(tmp_path: Path) -> None:

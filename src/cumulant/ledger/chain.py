@@ -5,7 +5,7 @@ Whole numbers check the chain and the sums, certificates check decisions, the no
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -44,6 +44,8 @@ _NAMES = ("actor", "host", "version", "time", "by", "reason", "unseen", "source"
 _NOTHING = ("",) * len(_NAMES)
 _TEXTS = frozenset([str])
 _REMEMBERED = 4096
+_INDEXED = 500
+"""Entries that one question looks for in an index; derived: SQLite may allow only 999 parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ class Walk:
         for receipt in receipts:
             wanted.setdefault(receipt.seq, set()).add(receipt.hash)
         previous, state = FIRST, None
+        recent: list[Entry] = []
         for entry in self._store.scan(self._account):
             if entry.seq < 0:  # its key and its hold count, so it could stand in for an entry that was cut off
                 self.seq = entry.seq
@@ -230,12 +233,27 @@ class Walk:
             yield entry
             previous = entry.hash
             self.seq += 1
+            recent.append(entry)
+            if len(recent) == _INDEXED:
+                self._check_indexes(recent)
+                recent = []
         if self.seq == 0:
             raise _EntryError("the account has no entries")
+        self._check_indexes(recent)
         lost = [seq for seq in wanted if not 0 <= seq < self.seq]
         if lost:
             self.seq = min(lost)
             raise _EntryError("there is a receipt for this entry, and it is missing: the ledger was rolled back")
+
+    def _check_indexes(self, entries: Sequence[Entry]) -> None:
+        """Refuse entries that the database does not find by their key and hold, as writers ask for them."""
+        ends = [entry for entry in entries if entry.hold is not None]
+        for column, some in (("key", entries), ("hold", ends)):
+            places = self._store.places(self._account, column, [getattr(entry, column) for entry in some])
+            for entry in some:
+                if places.get(getattr(entry, column)) != entry.seq:
+                    self.seq = entry.seq
+                    raise _EntryError(f"an index of the database is damaged and does not find it by its {column}")
 
     def _check_chain(self, entry: Entry, previous: str) -> None:
         if entry.prev != previous:

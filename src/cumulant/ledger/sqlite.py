@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
+from cumulant.ledger.entry import printable
 from cumulant.ledger.fork import GATE, SQLiteConnection
 from cumulant.ledger.store import LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
@@ -302,6 +303,9 @@ class SQLite(Store):
         added = sorted((kind.lower(), name) for kind, name in found if kind in ("TRIGGER", "INDEX", "VIEW"))
         if added:
             return "somebody has added the {} {}".format(*added[0])
+        ((first,),) = self.execute("PRAGMA integrity_check(1)")
+        if first != "ok":
+            return f"the file is damaged ({printable(str(first))})"
         newer = (
             self.execute("SELECT 1 FROM entry WHERE body LIKE '%\"format\":2%' LIMIT 1") if self.schema() == 1 else []
         )

@@ -327,6 +327,22 @@ class Store(ABC):
         """Return the entry that ended a hold."""
         return self._one("account = ? AND hold = ?", account, hold)
 
+    def end_in_rows(self, account: str, hold: int) -> Entry | None:
+        """Return the entry that ended a hold, from the rows after it and not from the index of ended holds."""
+        return self._one("account = ? AND seq > ? AND coalesce(hold, -1) = ?", account, hold, hold)
+
+    def places(self, account: str, column: str, values: Sequence[Any]) -> dict[Any, int]:
+        """Return the numbers of the entries that the database finds by their "key" or their "hold"."""
+        found: dict[Any, int] = {}
+        for start in range(0, len(values), _FEW):
+            few = values[start : start + _FEW]
+            marks = ", ".join("?" * len(few))
+            rows = self.execute(
+                f"SELECT {column}, seq FROM entry WHERE account = ? AND {column} IN ({marks})", account, *few
+            )
+            found.update(rows)  # type: ignore[arg-type]
+        return found
+
     def _one(self, condition: str, *values: Any) -> Entry | None:
         rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE {condition}", *values)
         return Entry.from_row(rows[0]) if rows else None

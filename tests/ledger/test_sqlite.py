@@ -14,6 +14,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -477,14 +479,15 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
     path.touch()
     owner, waiting = os.open(path, os.O_RDWR), os.open(path, os.O_RDWR)
     fcntl.flock(owner, fcntl.LOCK_EX)
-    turn = store._Turn(waiting)
+    turn = store._FileLock(waiting)
     child = os.fork()
     if child == 0:
         os.close(owner)
         signal.pause()
         os._exit(0)
     try:
-        assert not turn.wait(0.05)
+        assert not turn.take(0.05)
+        turn.release()
         fcntl.flock(owner, fcntl.LOCK_UN)
         for _ in range(200):  # until the thread has closed its file
             time.sleep(0.01)
@@ -495,6 +498,61 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     os.close(owner)
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    """Raise KeyboardInterrupt once, just after a statement or after the lock of the file was taken."""
+    run_all, fired = store.SQLite._run_all, []
+
+    def fire(done: str) -> None:
+        if done == wanted and not fired:
+            fired.append(done)
+            raise KeyboardInterrupt
+
+    def run_and_fire(self: Any, connection: Any, statements: Any) -> Any:
+        found = run_all(self, connection, statements)
+        fire(statements[0][0])
+        return found
+
+    def lock_and_fire(file: int, how: int) -> None:
+        fcntl.flock(file, how)
+        fire("the lock" if how & fcntl.LOCK_EX else "no lock")
+
+    monkeypatch.setattr(store.SQLite, "_run_all", run_and_fire)
+    monkeypatch.setattr(store, "fcntl", SimpleNamespace(**{**vars(fcntl), "flock": lock_and_fire}))
+
+
+@pytest.mark.parametrize("moment", ["BEGIN IMMEDIATE", "BEGIN", "the lock"])
+def test_an_interrupt_leaves_nothing_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Ctrl-C between the system call that locks and the next line, in a process that goes on and keeps the traceback."""
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.5)
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    other = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").account("a")
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, moment)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            ledger.verify() if moment == "BEGIN" else account.spend(STEP)
+    assert other.spend(STEP).seq == 1
+    assert account.spend(STEP).seq == 2
+    assert ledger.verify()
+    assert kept.traceback
+
+
+def test_a_block_that_was_begun_and_not_entered_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in `contextlib`, when the block is open and its body has not begun; a notebook keeps the traceback."""
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.5)
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    writing, reading = ledger._store.transaction(["a"]), ledger._store.reading()
+    next(writing.gen)  # type: ignore[attr-defined]
+    assert account.spend(STEP).seq == 1
+    next(reading.gen)  # type: ignore[attr-defined]
+    assert account.spend(STEP).seq == 2
+    assert ledger.verify()
+    writing.gen.close()  # type: ignore[attr-defined]
+    reading.gen.close()  # type: ignore[attr-defined]
+    assert account.spend(STEP).seq == 3
 
 
 def damage_index(path: Path, index: str, old: bytes, new: bytes) -> None:

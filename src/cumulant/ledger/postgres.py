@@ -267,6 +267,12 @@ class PostgreSQL(Store):
         except UnicodeError as error:
             raise InputError(f"a value cannot be stored: {error}") from error
 
+    def _rollback(self, connection: _Session) -> None:
+        try:
+            connection.roll_back()
+        except Exception:  # the connection is gone, and with it the transaction
+            self.forget()
+
     def _has_table(self, name: str) -> bool:
         # to_regclass would answer from a cache that waiting for an advisory lock does not renew
         where = "relname = ? AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
@@ -347,10 +353,7 @@ class PostgreSQL(Store):
             self.forget()
             raise
         except BaseException:
-            try:
-                session.roll_back()
-            except Exception:  # the connection is gone, and with it the transaction
-                self.forget()
+            self._rollback(session)
             raise
 
     def _busy(self) -> LockTimeout:

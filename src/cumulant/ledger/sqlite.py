@@ -7,6 +7,7 @@ import re
 import sqlite3
 import stat
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -239,7 +240,10 @@ class SQLite(Store):
         if connection.was_closed:
             return True
         if connection.in_transaction:
-            if getattr(self._local, "within", False) and self._local.sealed not in (None, self._content()):
+            if not getattr(self._local, "within", False):  # a signal came before its block was entered
+                self._rollback(connection)
+                return True
+            if self._local.sealed not in (None, self._content()):
                 raise UnknownOutcome(f"{self.path} was written to while it was read; ask again")
             return False
         if self._file() != self._local.file:
@@ -315,13 +319,9 @@ class SQLite(Store):
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         connection = self.connection(create=not accounts)
         with self._queue():
-            self._run(connection, "BEGIN IMMEDIATE", ())
-            try:
+            try:  # an exception from a signal may come as soon as the transaction has begun
+                self._run(connection, "BEGIN IMMEDIATE", ())
                 yield
-            except BaseException:
-                self._rollback(connection)
-                raise
-            try:
                 self._run(connection, "COMMIT", ())
             except BaseException:
                 self._rollback(connection)
@@ -330,21 +330,24 @@ class SQLite(Store):
                 raise UnknownOutcome(f"{self.path} was replaced by another file")
 
     def _rollback(self, connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:  # a full disk has ended it already
-            connection.execute("ROLLBACK")
+        with suppress(sqlite3.ProgrammingError):  # it was closed, and with it the transaction
+            if connection.in_transaction:  # a full disk has ended it already
+                connection.execute("ROLLBACK")
 
     @contextmanager
     def _queue(self) -> Iterator[None]:
         """Take the lock file next to the ledger; the kernel frees it when its owner dies."""
-        lock = self._lock_file()
-        if fcntl is not None and not _take_turn(lock, LOCK_SECONDS):
-            raise self._busy()
+        abandoned: weakref.ref[_FileLock] | None = getattr(self._local, "lock", None)
+        if abandoned is not None and (old := abandoned()) is not None:
+            old.release()  # a signal came before its block was entered
+        lock = _FileLock(self._lock_file())
         try:
+            self._local.lock = weakref.ref(lock)
+            if not lock.take(LOCK_SECONDS):
+                raise self._busy()
             yield
         finally:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
-            os.close(lock)
+            lock.release()
 
     @property
     def _lock_path(self) -> Path:
@@ -378,46 +381,58 @@ class SQLite(Store):
         )
 
 
-class _Turn:
-    """A wait for a file lock in a thread of its own, because the system call knows no time-out.
+class _FileLock:
+    """An open lock file, which is closed once, whoever waits for its lock.
 
-    A thread that waits in the kernel gets its turn in order; asking again and again does not.
+    The system call that waits knows no time-out, so a thread of its own makes it. A thread that waits in the kernel gets its
+    turn in order; asking again and again does not.
     """
 
-    def __init__(self, lock: int) -> None:
-        self._lock, self._guard = lock, threading.Lock()
-        self._mine, self._abandoned = threading.Event(), False
-        threading.Thread(target=self._wait, daemon=True).start()
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._guard, self._taken = descriptor, threading.RLock(), threading.Event()
+        self._waiting = self._released = False
+
+    def take(self, seconds: float) -> bool:
+        """Take the lock and return True; False if somebody else has it for so many seconds."""
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            threading.Thread(target=self._wait, daemon=True).start()
+            return self._taken.wait(seconds)
+        except OSError as error:
+            raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
 
     def _wait(self) -> None:
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
         with self._guard:
-            if self._abandoned:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has a copy of the file
-                os.close(self._lock)
-            else:
-                self._mine.set()
+            if self._released:
+                return
+            self._waiting = True
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._guard:
+            self._waiting = False
+            self._taken.set()
+            if self._released:
+                self._close()
 
-    def wait(self, seconds: float) -> bool:
-        """Return True if the lock is ours in time; if not, the thread closes the file."""
+    def release(self) -> None:
+        """Free the lock and close the file; a thread that still waits closes it when its turn comes."""
+        with self._guard:
+            if not self._released:
+                self._released = True
+                if not self._waiting:
+                    self._close()
+
+    def _close(self) -> None:
         try:
-            self._mine.wait(seconds)
+            if fcntl is not None:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
         finally:
-            with self._guard:
-                self._abandoned = not self._mine.is_set()
-        return not self._abandoned
+            os.close(self._descriptor)
 
-
-def _take_turn(lock: int, seconds: float) -> bool:
-    """Take a file lock within so many seconds; if that fails, the file is closed."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return _Turn(lock).wait(seconds)
-    except OSError as error:
-        os.close(lock)
-        raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
+    __del__ = release  # a signal may come before its owner can release it
 
 
 def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> list[int]:

@@ -135,6 +135,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def _rollback(self, connection: Any) -> None:
+        """Roll back the transaction of a connection, if it has one."""
+
+    @abstractmethod
     def _has_table(self, name: str) -> bool:
         """Check that there is a table of this name."""
 
@@ -201,6 +205,7 @@ class Store(ABC):
 
         All of it is durable when it ends, or none of it.
         """
+        self._local.within = None  # a signal may have kept an earlier block from being entered; blocks are never nested
         if accounts:
             self._check_writable()
         with self._operation(), self._transaction(accounts), self._within():
@@ -210,11 +215,12 @@ class Store(ABC):
 
     @contextmanager
     def _within(self) -> Iterator[None]:
-        self._local.within = True
+        self._local.within = block = object()
         try:
             yield
         finally:
-            self._local.within = False
+            if self._local.within is block:  # an abandoned block may end while another one is open
+                self._local.within = None
 
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._run_all(connection, [(statement, values)])[0]
@@ -426,18 +432,19 @@ class Store(ABC):
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Read one moment of the ledger throughout the block."""
+        self._local.within = None
         with self._operation():
-            self.execute(self.snapshot)
-            try:
+            connection = self.connection()
+            try:  # an exception from a signal may come as soon as the transaction has begun
+                self.execute(self.snapshot)
                 with self._within():
+                    connection = self.connection()  # another one, if the first was cut while it was idle
                     yield
             except UnknownOutcome:
                 self.forget()
                 raise
-            except BaseException:
-                self.execute("ROLLBACK")
-                raise
-            self.execute("ROLLBACK")
+            finally:
+                self._rollback(connection)
 
 
 def import_mark(account: str) -> str:

@@ -202,8 +202,8 @@ class PostgreSQL(Store):
         except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError) as error:
             if not may_be_quoted(self.url):  # nor may the message, or the error that it comes from
                 raise UnknownOutcome(
-                    f"{self.safe_url} cannot be reached; write @ : / ? # % of the password as %40 %3A %2F %3F %23 %25, "
-                    "or leave it to PGPASSWORD"
+                    f"{self.safe_url} cannot be reached; write @ : / ? # % and spaces of the password as "
+                    "%40 %3A %2F %3F %23 %25 %20, or leave it to PGPASSWORD"
                 ) from None
             raise UnknownOutcome(f"{self.safe_url} cannot be reached: {_first_line(error)}") from error
         # whoever reads waits no longer than whoever writes: a spender can lock the whole queue, which verify reads

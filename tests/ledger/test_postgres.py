@@ -164,6 +164,17 @@ def test_servers_that_forget_are_refused(url: str, monkeypatch: pytest.MonkeyPat
             cm.Ledger(url).accounts()
 
 
+def test_tables_that_a_crash_empties_are_refused(url: str) -> None:
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6").spend(STEP)
+    execute(url, "ALTER TABLE entry SET UNLOGGED")
+    ledger = cm.Ledger(url)
+    assert not ledger.verify()
+    with pytest.raises(LedgerError, match=r"the table entry is not logged, .* run ALTER TABLE entry SET LOGGED"):
+        ledger.account("a").spend(STEP)
+    execute(url, "ALTER TABLE entry SET LOGGED")
+    assert cm.Ledger(url).account("a").spend(STEP).seq == 2
+
+
 def test_a_session_cannot_make_commits_forgetful(url: str) -> None:
     ledger = cm.Ledger(url)
     ledger.create("a", epsilon=1, delta="1e-6")
@@ -401,6 +412,8 @@ def test_functions_that_others_have_put_into_the_schema_are_not_called(url: str)
             "the trigger entries_follow was changed",
         ),
         ("ALTER FUNCTION entries_follow RESET search_path", "the function of the trigger entries_follow was changed"),
+        ("ALTER TABLE entry SET UNLOGGED", "the table entry is not logged, so a crash of the server empties it"),
+        ("ALTER TABLE meta SET UNLOGGED", "the table meta is not logged, so a crash of the server empties it"),
         ("CREATE TABLE more () INHERITS (entry)", "added a table whose rows are read as entries"),
     ],
 )

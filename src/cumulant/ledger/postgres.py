@@ -106,6 +106,11 @@ _INDEXES = {
 }
 """The indexes of the table of entries, as the server spells them, and whether each is unique."""
 _ENTRIES = "(SELECT oid FROM pg_catalog.pg_class WHERE relname = 'entry' AND pg_catalog.pg_table_is_visible(oid))"
+_NOT_LOGGED = (
+    "SELECT relname FROM pg_catalog.pg_class WHERE relname IN ('entry', 'meta', 'note', 'queue') "
+    "AND pg_catalog.pg_table_is_visible(oid) AND relpersistence <> 'p' ORDER BY relname"
+)
+"""Tables whose rows are not in the log of the server, which loses them when it stops unexpectedly."""
 
 _NOBODY = ("public", "none")
 """Names that stand for everybody or for no role."""
@@ -223,6 +228,7 @@ class PostgreSQL(Store):
         except BaseException:
             session.close()
             raise
+        self._local.lost = None
         return session
 
     def _run_all(self, connection: _Session, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
@@ -273,6 +279,15 @@ class PostgreSQL(Store):
         except Exception:  # the connection is gone, and with it the transaction
             self.forget()
 
+    def _check_writable(self) -> None:
+        super()._check_writable()
+        if self._local.lost is None:  # once for each connection
+            self._local.lost = [name for (name,) in self.execute(_NOT_LOGGED)]
+        for name in self._local.lost:
+            raise LedgerError(
+                f"{_not_logged(name)}; run ALTER TABLE {name} SET LOGGED, then cumulant ledger verify with receipts"
+            )
+
     def _has_table(self, name: str) -> bool:
         # to_regclass would answer from a cache that waiting for an advisory lock does not renew
         where = "relname = ? AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
@@ -280,7 +295,7 @@ class PostgreSQL(Store):
 
     def damage(self) -> str | None:
         wanted = {name: kind for some in _TRIGGERS[: self.schema()] for name, kind in some.items()}
-        triggers, rules, indexes, security, functions = self._ask(
+        triggers, rules, indexes, security, lost, functions = self._ask(
             [
                 (
                     "SELECT tgname, tgenabled IN ('O', 'A'), tgtype, tgqual IS NULL AND tgattr = '' FROM pg_trigger "
@@ -298,6 +313,7 @@ class PostgreSQL(Store):
                     f"FROM pg_class WHERE oid = {_ENTRIES}",
                     (),
                 ),
+                (_NOT_LOGGED, ()),
                 (
                     "SELECT tgname, prosrc, coalesce(proconfig::text, '') FROM pg_trigger "
                     f"JOIN pg_proc ON pg_proc.oid = tgfoid WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
@@ -322,6 +338,8 @@ class PostgreSQL(Store):
         for text, unique in _INDEXES.items():
             if text not in found or (unique and not found[text]):
                 return f"the index {text} of the entries was dropped or changed"
+        for (name,) in lost:
+            return _not_logged(name)
         if security[0][1]:
             return "somebody has added a table whose rows are read as entries"
         return None if security[0][0] else "the row security of the entries was disabled"
@@ -375,6 +393,10 @@ class PostgreSQL(Store):
         with self.transaction([]):
             for statement in _RIGHTS[kind]:
                 self.execute(statement.format(role=role))
+
+
+def _not_logged(table: str) -> str:
+    return f"the table {table} is not logged, so a crash of the server empties it"
 
 
 def _place(account: str) -> int:

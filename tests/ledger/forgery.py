@@ -90,6 +90,9 @@ class Altered:
     def notes(self) -> Iterator[tuple[str, str]]:
         return iter(())
 
+    def hides_rows(self) -> bool:
+        return False
+
     def damage(self) -> str | None:
         return None
 

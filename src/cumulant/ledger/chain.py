@@ -108,7 +108,7 @@ def verify(
     Every receipt must be about one of the entries.
     """
     names, receipts = list(names), list(receipts)
-    known = len(names), ("chain and sums", "decisions", *_more(recompute, receipts, keys))
+    known = len(names), ("chain and sums", "decisions", *_more(store, recompute, receipts, keys))
     entries = unconfirmed = 0
     unsigned: list[str] = []
     edited = _EditedNotes(store)
@@ -152,7 +152,9 @@ def _contradiction(store: Store, receipt: Receipt) -> str | None:
     )
 
 
-def _more(recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
+def _more(store: Store, recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
+    if store.hides_rows():
+        yield "only accounts that row security shows to this role"
     if recompute:
         yield "charges"
     if receipts:

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
+from cumulant.ledger.entry import printable
 from cumulant.ledger.password import may_be_quoted
 from cumulant.ledger.store import SCHEMA, LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
@@ -111,6 +112,25 @@ _NOT_LOGGED = (
     "AND pg_catalog.pg_table_is_visible(oid) AND relpersistence <> 'p' ORDER BY relname"
 )
 """Tables whose rows are not in the log of the server, which loses them when it stops unexpectedly."""
+_POLICIES = (
+    "SELECT polname, coalesce(pg_catalog.pg_get_expr(polwithcheck, polrelid), pg_catalog.pg_get_expr(polqual, polrelid), '') "
+    f"FROM pg_catalog.pg_policy WHERE polrelid = {_ENTRIES} AND polpermissive AND polcmd IN ('a', '*') ORDER BY polname"
+)
+"""Policies that allow roles to insert entries, and the rows that each one allows."""
+_KIND = r"'(?:spend|hold|settle)'::text"
+_SPENDS = rf"\(kind = (?:{_KIND}|ANY \(ARRAY\[{_KIND}(?:, {_KIND})*\]\))\)"
+_SPENDING = re.compile(rf"{_SPENDS}|\({_SPENDS} AND .*\)|\(.* AND {_SPENDS}\)", re.DOTALL)
+"""A policy that allows spends, holds and settlements only, as the server spells it: it gives each operator parentheses, so what
+is joined by AND at an end of the outermost pair holds of every row."""
+_MINE = (
+    "EXISTS (SELECT FROM unnest(polroles) AS role WHERE CASE role WHEN 0 THEN true ELSE pg_has_role(role, 'USAGE') END)"
+)
+_HIDDEN = (
+    f"SELECT row_security_active({_ENTRIES}) AND (EXISTS (SELECT FROM pg_policy WHERE polrelid = {_ENTRIES} "
+    f"AND NOT polpermissive AND polcmd IN ('r', '*') AND {_MINE}) OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = "
+    f"{_ENTRIES} AND polpermissive AND polcmd IN ('r', '*') AND pg_get_expr(polqual, polrelid) = 'true' AND {_MINE}))"
+)
+"""True if no policy shows all entries to this role."""
 
 _NOBODY = ("public", "none")
 """Names that stand for everybody or for no role."""
@@ -295,7 +315,7 @@ class PostgreSQL(Store):
 
     def damage(self) -> str | None:
         wanted = {name: kind for some in _TRIGGERS[: self.schema()] for name, kind in some.items()}
-        triggers, rules, indexes, security, lost, functions = self._ask(
+        triggers, rules, indexes, security, lost, policies, functions = self._ask(
             [
                 (
                     "SELECT tgname, tgenabled IN ('O', 'A'), tgtype, tgqual IS NULL AND tgattr = '' FROM pg_trigger "
@@ -314,6 +334,7 @@ class PostgreSQL(Store):
                     (),
                 ),
                 (_NOT_LOGGED, ()),
+                (_POLICIES, ()),
                 (
                     "SELECT tgname, prosrc, coalesce(proconfig::text, '') FROM pg_trigger "
                     f"JOIN pg_proc ON pg_proc.oid = tgfoid WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
@@ -342,7 +363,16 @@ class PostgreSQL(Store):
             return _not_logged(name)
         if security[0][1]:
             return "somebody has added a table whose rows are read as entries"
+        for name, allowed in policies:
+            if not _SPENDING.fullmatch(allowed):
+                return (
+                    f"the policy {printable(name)} lets roles insert other entries than spends, holds and settlements"
+                )
         return None if security[0][0] else "the row security of the entries was disabled"
+
+    def hides_rows(self) -> bool:
+        ((hidden,),) = self.execute(_HIDDEN)
+        return bool(hidden)
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:

@@ -146,6 +146,10 @@ class Store(ABC):
     def damage(self) -> str | None:
         """Name the protection of the tables that was dropped, disabled or added; None if intact."""
 
+    def hides_rows(self) -> bool:
+        """Check that the database may keep entries from this reader."""
+        return False
+
     def _is_outdated(self, connection: Any) -> bool:
         """Check that the address now leads elsewhere than when this connection was made."""
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
 from cumulant.curves.cache import recall
@@ -29,7 +28,7 @@ from cumulant.ledger.entry import (
 )
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
-from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, check_status
+from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, check_status, read_share
 from cumulant.ledger.store import Store
 from cumulant.notation import parse
 
@@ -359,10 +358,7 @@ class Walk:
         if entry.kind == "reprice":
             return state.with_amounts(self._reprice(), zero, team)
         if entry.kind == "grant":
-            share = Fraction(str(content.get("share")))
-            if not 0 < share <= 1:
-                raise _EntryError("an allowance is a part of the budget")
-            return state.with_allowance(name_of("team", team), share, self._rule)
+            return state.with_allowance(name_of("team", team), read_share(content.get("share")), self._rule)
         if entry.kind in _STATUS:
             return State(state.spent, state.held, _STATUS[entry.kind], state.teams)
         raise _EntryError("an account is opened once")

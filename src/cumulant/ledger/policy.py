@@ -27,6 +27,8 @@ _ORDER = domains.POSITIVE
 _WEIGHT = Domain(Fraction(0), Fraction(1), high_closed=True)
 _MOST_ORDERS = 1000
 """Convention: an account is opened with 13 orders; more than this only cost time."""
+_LONGEST_ORDERS = 10_000
+"""Characters of all orders and weights. Convention: accounts are opened with 220; 10**6 keep a reader busy for 9 s."""
 _LARGEST_MU = 10**4
 """The end of the search in `GaussianSum.for_budget`."""
 
@@ -174,6 +176,8 @@ class Policy:
             raise InputError(
                 "an adaptive account with a delta has as many weights as orders, and no other account has any"
             )
+        if sum(len(spelling(number)) for number in (*self.orders, *self.weights)) > _LONGEST_ORDERS:
+            raise InputError(f"the orders and weights of an account have at most {_LONGEST_ORDERS} characters")
         if self.mode == "adaptive" and self.epsilon > MOST_EPSILON:
             raise InputError(f"epsilon={self.epsilon} protects nobody; give at most 1e6")
         for name, domain, values in (("orders", _ORDER, self.orders), ("weights", _WEIGHT, self.weights)):

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import cumulant as cm
+from cumulant.cli import app
 from cumulant.errors import LedgerBroken, LedgerError
 from cumulant.ledger import sqlite as store
 from cumulant.ledger.entry import Entry
@@ -593,6 +594,73 @@ def test_a_damaged_index_of_keys_is_found(tmp_path: Path) -> None:
     assert "broken at entry 1 of 'a': an index of the database is damaged and does not find it by its key" in str(
         verdict
     )
+
+
+def damage_byte(path: Path, text: bytes) -> None:
+    """Make the last byte of a text one that is not UTF-8."""
+    content = path.read_bytes()
+    assert content.count(text) == 1
+    path.write_bytes(content.replace(text, text[:-1] + b"\xc8"))
+
+
+def test_a_cell_that_is_no_text_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was said that the database refuses, with exit code 1, and no entry was named."""
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP, key="one")
+    account.spend(STEP * 3, key="two")
+    ledger.close()
+    damage_byte(path, b"Gaussian(sigma=50) * 3")
+    verdict = cm.Ledger(f"sqlite:///{path}").verify()
+    assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 2)
+    assert verdict.reason == "its hash is not that of what it holds"
+    for refused in (
+        lambda: cm.Ledger(f"sqlite:///{path}").account("a").status(),
+        lambda: cm.Ledger(f"sqlite:///{path}").account("a").spend(STEP),
+    ):
+        with pytest.raises(LedgerBroken, match="entry 2 of 'a' was changed"):
+            refused()
+    for words, code in ((["verify"], 4), (["history", "a"], 4), (["export", "--csv"], 0)):
+        assert app.answer(["ledger", words[0], str(path), *words[1:]]) == code
+    assert "\udcc8" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"'entries are never changed", "the trigger entries_stay was dropped or changed"),
+        (b"'entries are never deleted", "the trigger entries_remain was dropped or changed"),
+    ],
+)
+def test_a_schema_that_is_no_text_is_damage(tmp_path: Path, text: bytes, said: str) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger.close()
+    damage_byte(path, text)
+    assert said in str(cm.Ledger(f"sqlite:///{path}").verify())
+
+
+def test_a_schema_whose_error_is_no_text_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger.close()
+    damage_byte(path, b"CREATE TRIGGER entries_stay BEFORE UPDATE ")
+    with pytest.raises(LedgerBroken):
+        cm.Ledger(f"sqlite:///{path}").accounts()
+
+
+@pytest.mark.parametrize("text", [b"value TEXT NOT NULL) WITHOUT", b"(account TEXT NOT NULL, seq"])
+def test_a_schema_with_another_column_is_damage(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger.close()
+    path.write_bytes(path.read_bytes().replace(text, text.replace(b"v", b"w").replace(b"q", b"p")))
+    with pytest.raises(LedgerBroken):
+        cm.Ledger(f"sqlite:///{path}").account("a").status()
 
 
 def test_a_damaged_index_of_holds_is_found(tmp_path: Path) -> None:

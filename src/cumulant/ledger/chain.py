@@ -131,7 +131,10 @@ def verify(
         reason = None if receipt.account in names else _contradiction(store, receipt)
         if reason is not None:
             return Verdict(False, entries, *known, receipt.account, receipt.seq, reason, unconfirmed)
-    damage = store.damage()
+    try:
+        damage = store.damage()
+    except LedgerBroken as error:
+        damage = str(error)
     if damage is not None:
         reason = f"{damage}; check all receipts, then export the ledger and import it into a new one"
         return Verdict(False, entries, *known, None, None, reason, unconfirmed)

@@ -268,7 +268,17 @@ class SQLite(Store):
 
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translate_errors():
-            return [connection.execute(statement, values).fetchall() for statement, values in statements]
+            return [self._rows(connection, statement, values) for statement, values in statements]
+
+    def _rows(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return connection.execute(statement, values).fetchall()  # type: ignore[no-any-return]
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+            # damaged bytes become characters that no writer writes, so that the hash of their entry contradicts them
+            connection.text_factory = _decode_damaged
+            return connection.execute(statement, values).fetchall()  # type: ignore[no-any-return]
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -280,10 +290,16 @@ class SQLite(Store):
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise self._busy() from error
+            if str(error).startswith("no such "):  # a table or column that every ledger has
+                raise LedgerBroken(f"{self.path} is damaged: {error}; restore it and freeze its accounts") from error
             raise LedgerError(f"{self.path} refuses: {error}; nothing was written") from error
         except sqlite3.DatabaseError as error:
             raise LedgerBroken(
                 f"{self.path} is not a ledger, or damaged: {error}; restore it and freeze its accounts"
+            ) from error
+        except UnicodeDecodeError as error:  # SQLite quotes the schema in a message
+            raise LedgerBroken(
+                f"{self.path} is damaged: its schema is no text; restore it and freeze its accounts"
             ) from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"a value cannot be stored: {error}") from error
@@ -379,6 +395,11 @@ class SQLite(Store):
             f"another process has held the lock of {self.path} for {LOCK_SECONDS:g} s: {owners}; nothing was written; "
             "end that process, or ask again"
         )
+
+
+def _decode_damaged(text: bytes) -> str:
+    """Return a text that may not be UTF-8; its wrong bytes become unpaired surrogates."""
+    return text.decode("utf-8", "surrogateescape")
 
 
 class _FileLock:

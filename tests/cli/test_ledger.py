@@ -391,6 +391,25 @@ def test_what_was_written_is_said_where_it_can_be_read(shell: Shell, out: str) -
         assert "It was written, and the answer could not be printed. Receipt: a 1:" in done.stderr
 
 
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock"])
+def test_an_export_does_not_damage_its_ledger(shell: Shell, suffix: str) -> None:
+    """With --out budget.db-wal, where no such file was left, the export stood where SQLite looks for entries."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("create", "b", "--epsilon", "1", "--delta", "1e-6")
+    Path(f"budget.db{suffix}").unlink(missing_ok=True) if suffix else None
+    assert "name another file for the output" in shell("export", "--out", f"./budget.db{suffix}", code=2)
+    assert "2 entries of 2 accounts" in shell("verify")
+
+
+def test_an_export_does_not_damage_another_ledger(shell: Shell, tmp_path: Path) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    with closing(sqlite3.connect("other.db")) as other:
+        other.execute("CREATE TABLE t (a)")
+    assert "belongs to a database, which would be damaged" in shell("export", "--out", "other.db-journal", code=2)
+    assert not Path("other.db-journal").exists()
+    shell("export", "--out", "notes-journal")
+
+
 def test_outputs_that_are_full_or_closed(shell: Shell) -> None:
     """A spend succeeds where nobody can be told; a list that has no room is one sentence."""
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6")

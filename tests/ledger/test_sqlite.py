@@ -46,6 +46,29 @@ def test_relative_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         cm.Ledger("sqlite:///nowhere/here.db").create("a", epsilon=1, delta=1e-6)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["a" * 248, "a" * 253, "a" * 300, "ä" * 124, f"{'f' * 200}/{'f' * 200}/{'a' * 120}", "\udcff.db"],
+)
+def test_names_that_no_file_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """They were an unexpected OSError or UnicodeEncodeError, or left an empty file."""
+    if "/" in name:
+        (tmp_path / name).parent.mkdir(parents=True)
+    url = f"sqlite:///{tmp_path}/{name}"
+    for words in (["create", url, "a", "--epsilon", "1", "--delta", "0"], ["status", url]):
+        assert app.answer(["ledger", *words]) in (1, 2)
+        said = capsys.readouterr().err
+        assert said.startswith("error: ")
+        assert "unexpected" not in said
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_the_longest_name(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/{'a' * 244}.db"
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6").spend(STEP)
+    assert cm.Ledger(url).verify()
+
+
 MOUNTS = """22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 30 22 0:30 / /home rw - nfs4 server:/home rw
 31 22 0:31 / /mnt/with\\040space rw - fuse.sshfs host: rw

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cumulant.errors import InputError, LedgerBroken, LedgerError
+from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.entry import printable
 from cumulant.ledger.fork import GATE, SQLiteConnection
 from cumulant.ledger.store import LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
@@ -42,6 +42,10 @@ _REMOTE = (
 )
 LOCK_SECONDS = 30.0
 """Seconds that a writer waits for its turn; convention: far above the 0.3 s that eight busy writers wait at worst."""
+_LONGEST_NAME = 255 - len("-journal")
+"""Bytes of the name of a file, at most; derived: file systems take 255, and SQLite adds the names of files beside it."""
+_LONGEST_PATH = 512 - len("-journal")
+"""Bytes of the name with its folders, at most; derived: SQLite opens no file with more than 512."""
 _WRITE_LOCK = ["120", "120"]
 """The byte of -shm that a writer locks, WAL_WRITE_LOCK of SQLite; a lock for reading on it stops writers too."""
 _OWNER = 0o600
@@ -92,14 +96,20 @@ class SQLite(Store):
                 f"url={url!r} names no file; a ledger in memory would forget: use sqlite:///relative or sqlite:////absolute"
             )
         self.path = Path(text).absolute()
+        try:
+            str(self.path).encode("utf-8")
+        except UnicodeError:
+            raise InputError(f"url={shown(url)} has bytes that are not UTF-8; rename the file or its folder") from None
         self._mode = _GROUP if group else _OWNER
         self._lost = False
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         try:
             return self._open_connection(create)
-        except PermissionError as error:
-            raise LedgerError(f"{self.path} cannot be opened: {error}; nothing was written") from error
+        except OSError as error:
+            raise LedgerError(
+                f"{self.path} cannot be opened: {error.strerror or error}; nothing was written; name another file"
+            ) from error
 
     def _open_connection(self, create: bool) -> sqlite3.Connection:
         self._check_whole()
@@ -121,6 +131,13 @@ class SQLite(Store):
                 f"{self.path} is mounted as a single file, so others write its -wal file somewhere else and two ledgers arise; "
                 "mount its directory instead, as in: docker run -v /srv/ledger:/data"
             )
+        if create and not self.path.exists():
+            place = os.fsencode(os.path.realpath(self.path))
+            if len(os.path.basename(place)) > _LONGEST_NAME or len(place) > _LONGEST_PATH:
+                raise InputError(
+                    f"the name of the file is too long: SQLite takes {_LONGEST_NAME} bytes, and {_LONGEST_PATH} with its "
+                    "folders; choose a shorter one"
+                )
         self._file()
         with self._queue() if create else nullcontext():  # of parallel first opens one makes the file
             if create:

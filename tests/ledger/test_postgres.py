@@ -202,6 +202,19 @@ def test_servers_that_forget_are_refused(url: str, monkeypatch: pytest.MonkeyPat
             cm.Ledger(url).accounts()
 
 
+def test_a_database_without_an_encoding_is_refused(url: str) -> None:
+    """It was said that the server has fsync=b'on'."""
+    name = f"ascii_{server.schema(url)}"
+    execute(url, f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    parts = urlsplit(url)
+    address = urlunsplit(parts._replace(path=f"/{name}", query=""))
+    try:
+        with pytest.raises(LedgerError, match="has the encoding SQL_ASCII, which keeps bytes and no text"):
+            cm.Ledger(address).create("a", epsilon=1, delta="1e-6")
+    finally:
+        execute(url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def test_tables_that_a_crash_empties_are_refused(url: str) -> None:
     cm.Ledger(url).create("a", epsilon=1, delta="1e-6").spend(STEP)
     execute(url, "ALTER TABLE entry SET UNLOGGED")

@@ -236,6 +236,11 @@ class PostgreSQL(Store):
         try:
             for name, wanted in _DURABLE.items():
                 ((found,),) = self._run(session, f"SHOW {name}", ())
+                if isinstance(found, bytes):
+                    raise LedgerError(
+                        f"the database of {self.safe_url} has the encoding SQL_ASCII, which keeps bytes and no text; use one "
+                        "that was made by CREATE DATABASE budget ENCODING 'UTF8' TEMPLATE template0"
+                    )
                 if found != wanted:
                     raise LedgerError(
                         f"the server has {name}={found}, so what it commits may be lost; a ledger needs {name}={wanted}"

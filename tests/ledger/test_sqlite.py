@@ -526,7 +526,8 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
     """Raise KeyboardInterrupt once, just after a statement or after the lock of the file was taken."""
-    run_all, fired = store.SQLite._run_all, []
+    run_all = store.SQLite._run_all
+    fired: list[str] = []
 
     def fire(done: str) -> None:
         if done == wanted and not fired:
@@ -569,13 +570,13 @@ def test_a_block_that_was_begun_and_not_entered_is_dropped(tmp_path: Path, monke
     ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
     account = ledger.create("a", epsilon=1, delta="1e-6")
     writing, reading = ledger._store.transaction(["a"]), ledger._store.reading()
-    next(writing.gen)  # type: ignore[attr-defined]
+    next(writing.gen)
     assert account.spend(STEP).seq == 1
-    next(reading.gen)  # type: ignore[attr-defined]
+    next(reading.gen)
     assert account.spend(STEP).seq == 2
     assert ledger.verify()
-    writing.gen.close()  # type: ignore[attr-defined]
-    reading.gen.close()  # type: ignore[attr-defined]
+    writing.gen.close()
+    reading.gen.close()
     assert account.spend(STEP).seq == 3
 
 
@@ -713,6 +714,24 @@ def test_an_index_without_an_account_is_found(tmp_path: Path) -> None:
         connection.execute("DELETE FROM sqlite_master WHERE name = 'cut'")
         connection.execute("PRAGMA writable_schema = RESET")
     assert "damaged" in str(cm.Ledger(f"sqlite:///{path}").verify())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_does_not_free_the_lock_of_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    lock, other = store._FileLock(os.open(path, os.O_RDWR)), os.open(path, os.O_RDWR)
+    assert lock.take(1)
+    child = os.fork()
+    if child == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock.release()
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
 
 
 def test_owners_of_locks(tmp_path: Path) -> None:

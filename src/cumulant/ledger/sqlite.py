@@ -285,17 +285,17 @@ class SQLite(Store):
 
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translate_errors():
-            return [self._rows(connection, statement, values) for statement, values in statements]
-
-    def _rows(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
-            return connection.execute(statement, values).fetchall()  # type: ignore[no-any-return]
-        except sqlite3.OperationalError as error:
-            if "decode" not in str(error):
-                raise
-            # damaged bytes become characters that no writer writes, so that the hash of their entry contradicts them
-            connection.text_factory = _decode_damaged
-            return connection.execute(statement, values).fetchall()  # type: ignore[no-any-return]
+            found = []
+            for statement, values in statements:
+                try:
+                    found.append(connection.execute(statement, values).fetchall())
+                except sqlite3.OperationalError as error:
+                    if "decode" not in str(error):
+                        raise
+                    # damaged bytes become characters that no writer writes, so that the hash of their entry contradicts them
+                    connection.text_factory = _decode_damaged
+                    found.append(connection.execute(statement, values).fetchall())
+            return found
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -427,8 +427,9 @@ class _FileLock:
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._guard, self._taken = descriptor, threading.RLock(), threading.Event()
-        self._waiting = self._released = False
+        self._descriptor, self._guard, self._process = descriptor, threading.RLock(), os.getpid()
+        self._taken, self._released = threading.Event(), threading.Event()
+        self._waiting = False
 
     def take(self, seconds: float) -> bool:
         """Take the lock and return True; False if somebody else has it for so many seconds."""
@@ -445,27 +446,27 @@ class _FileLock:
 
     def _wait(self) -> None:
         with self._guard:
-            if self._released:
+            if self._released.is_set():
                 return
             self._waiting = True
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         with self._guard:
             self._waiting = False
             self._taken.set()
-            if self._released:
+            if self._released.is_set():
                 self._close()
 
     def release(self) -> None:
         """Free the lock and close the file; a thread that still waits closes it when its turn comes."""
         with self._guard:
-            if not self._released:
-                self._released = True
+            if not self._released.is_set():
+                self._released.set()
                 if not self._waiting:
                     self._close()
 
     def _close(self) -> None:
         try:
-            if fcntl is not None:
+            if fcntl is not None and self._process == os.getpid():  # a child must not free the lock of its parent
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
         finally:
             os.close(self._descriptor)

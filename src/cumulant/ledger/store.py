@@ -350,7 +350,7 @@ class Store(ABC):
             rows = self.execute(
                 f"SELECT {column}, seq FROM entry WHERE account = ? AND {column} IN ({marks})", account, *few
             )
-            found.update(rows)  # type: ignore[arg-type]
+            found.update(rows)
         return found
 
     def _one(self, condition: str, *values: Any) -> Entry | None:

@@ -223,7 +223,7 @@ class Writer:
         body = {
             "format": FORMAT,
             "actor": self.actor,
-            "host": _host(),
+            "host": _printed(socket.gethostname()),
             "time": moment.isoformat(timespec="seconds"),
             "version": _version(),
             **change.body,
@@ -381,10 +381,6 @@ def _version() -> str:
         return version("cumulant")
     except PackageNotFoundError:  # run from a tree that was not installed
         return "unknown"
-
-
-def _host() -> str:
-    return _printed(socket.gethostname())
 
 
 def _printed(name: str) -> str:

@@ -19,6 +19,8 @@ from cumulant.errors import InputError
 _MODE = 0o666
 """The mode of a new file, before the umask of the process; convention of POSIX."""
 _DATABASE = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a database, and may read or delete at any time."""
 _STREAMS = ("/dev/", "/proc/")
 """Places that name something else than a file: /dev/stdout, /dev/fd/3."""
 
@@ -80,9 +82,16 @@ def write_output(path: str | Path, text: str, inputs: Iterable[str | Path] = ())
 
 
 def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise InputError if `path` names one of these inputs or a database."""
-    there = _status(path)
-    if there is None or not stat.S_ISREG(there.st_mode):
+    """Raise InputError if `path` names one of these inputs, a database, or a file that SQLite keeps beside one."""
+    there, place = _status(path), os.path.realpath(path)
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        return
+    if place in {os.path.realpath(each) for each in inputs}:  # also where it does not exist yet
+        raise InputError(f"{path} is read by the same command; name another file for the output")
+    for suffix in _BESIDE:
+        if place.endswith(suffix) and _is_database(Path(place.removesuffix(suffix))):
+            raise InputError(f"{path} belongs to a database, which would be damaged; name another file for the output")
+    if there is None:
         return
     for each in inputs:
         read = _status(each)
@@ -93,12 +102,14 @@ def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
 
 
 def _is_database(path: Path) -> bool:
-    """Check that a file is an SQLite database, without opening it.
+    """Check that there is an SQLite database in a file, without opening it where -wal or -shm says so.
 
     This process may be using it.
 
     Closing any handle of such a file would end the locks that this process has on it.
     """
+    if not path.is_file():
+        return False
     if any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-shm")):
         return True
     try:

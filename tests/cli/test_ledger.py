@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from cumulant.accounting.numbers import percent
 from cumulant.cli import app
 from cumulant.cli import ledger_tables as tables
 from cumulant.ledger.account import Account
-from cumulant.ledger.entry import Entry
+from cumulant.ledger.entry import COLUMNS, Entry, canonical
 from cumulant.ledger.ledger import Ledger
 
 STEP = "Gaussian(sigma=50)"
@@ -207,6 +209,35 @@ def test_bars_on_a_terminal(shell: Shell) -> None:
     assert "so far" not in lines  # no odometer is proved for a sum of squared shifts
 
 
+@pytest.mark.parametrize("name", ["[red]x[/red]", "[/foo]", "[bold", ":bomb: a"])
+def test_names_are_not_markup(shell: Shell, name: str) -> None:
+    """Rich coloured the first name, took a bomb for the last one and ended with a MarkupError at the second."""
+    shell("create", name, "--epsilon", "1", "--delta", "1e-6", "--owner", name)
+    shell("grant", name, name, "--share", "1/2")
+    said = shell("status", name)
+    assert said.splitlines()[0].strip() == name
+    assert f"allowance of {name}" in said
+    assert said.count(name) == 3
+
+
+def test_what_was_forged_does_not_reach_the_terminal(shell: Shell) -> None:
+    """Somebody who writes to the database put commands for the terminal into a hold."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("hold", "a", STEP, "--key", "k")
+    held = list(Ledger(shell.url).account("a").history())[-1]
+    sums = held.sums()
+    sums["teams"] = {"\x1b[32mT\nX": {"share": "1/2", "spent": sums["held"], "held": sums["held"]}}
+    body = canonical({**held.content(), "actor": "\x1b]0;pwned\x07", "run": "\x1b[2Jrun", "time": "\x1b[5mnow"})
+    forged = replace(held, seq=2, key="\x9b1mevil", body=body, state=canonical(sums), prev=held.hash)
+    forged = replace(forged, hash=forged.digest())
+    with closing(sqlite3.connect("budget.db")) as database, database:
+        marks = ", ".join("?" * len(COLUMNS))
+        database.execute(f"INSERT INTO entry VALUES ({marks})", [getattr(forged, column) for column in COLUMNS])
+    for said in (shell("status"), shell("status", "a", STEP), shell("export", "--csv"), shell("history", "a")):
+        assert all(each.isprintable() for line in said.splitlines() for each in line)
+    assert "?[2Jrun by ?]0;pwned?" in shell("status")
+
+
 def test_a_gaussian_account_says_what_is_used(shell: Shell) -> None:
     """3 of 20 tables were spent, and the refusal said that all of epsilon was spent and 17 of 18 would fit."""
     sigma = Ledger(shell.url).create("a", 1, "1e-6", mode="gaussian").policy.mu
@@ -358,6 +389,25 @@ def test_what_was_written_is_said_where_it_can_be_read(shell: Shell, out: str) -
     assert len(shell("history", "a", "--json").split('"kind"')) == 3
     if out != "| true":  # that reader may or may not have left before
         assert "It was written, and the answer could not be printed. Receipt: a 1:" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock"])
+def test_an_export_does_not_damage_its_ledger(shell: Shell, suffix: str) -> None:
+    """With --out budget.db-wal, where no such file was left, the export stood where SQLite looks for entries."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("create", "b", "--epsilon", "1", "--delta", "1e-6")
+    Path(f"budget.db{suffix}").unlink(missing_ok=True) if suffix else None
+    assert "name another file for the output" in shell("export", "--out", f"./budget.db{suffix}", code=2)
+    assert "2 entries of 2 accounts" in shell("verify")
+
+
+def test_an_export_does_not_damage_another_ledger(shell: Shell, tmp_path: Path) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    with closing(sqlite3.connect("other.db")) as other:
+        other.execute("CREATE TABLE t (a)")
+    assert "belongs to a database, which would be damaged" in shell("export", "--out", "other.db-journal", code=2)
+    assert not Path("other.db-journal").exists()
+    shell("export", "--out", "notes-journal")
 
 
 def test_outputs_that_are_full_or_closed(shell: Shell) -> None:

@@ -83,8 +83,15 @@ class Altered:
     def by_key(self, account: str, key: str) -> Entry | None:
         return next((entry for entry in self.entries if (entry.account, entry.key) == (account, key)), None)
 
+    def places(self, account: str, column: str, values: list[Any]) -> dict[Any, int]:
+        found = [entry for entry in self.entries if entry.account == account]
+        return {getattr(entry, column): entry.seq for entry in found if getattr(entry, column) in values}
+
     def notes(self) -> Iterator[tuple[str, str]]:
         return iter(())
+
+    def hides_rows(self) -> bool:
+        return False
 
     def damage(self) -> str | None:
         return None

@@ -2,6 +2,7 @@
 
 import math
 import random
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -565,3 +566,12 @@ def test_a_date_ends_with_its_day_and_a_time_at_once(text: str, end: str | None)
             moment(text)
     else:
         assert moment(text) == end
+
+
+def test_a_host_that_does_not_print_breaks_no_account(ledger: cm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of the host was entered as it is, and `verify` refused the entry for ever."""
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    monkeypatch.setattr(socket, "gethostname", lambda: "pc\x1b[31m")
+    account.spend("Gaussian(sigma=50)")
+    assert list(account.history())[-1].content()["host"] == "unknown"
+    assert ledger.verify()

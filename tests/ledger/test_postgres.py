@@ -145,10 +145,48 @@ def test_tenants_see_their_own_accounts(url: str) -> None:
     tenant = cm.Ledger(as_role(url, name))
     assert tenant.accounts() == ["north/a"]
     tenant.account("north/a").spend(STEP)
-    assert tenant.verify(recompute=True)
+    assert "only accounts that row security shows to this role" in str(tenant.verify(recompute=True))
     with pytest.raises(cm.InputError, match="there is no account 'south/a'"):
         tenant.account("south/a")
     assert owner.verify()
+
+
+def test_nothing_is_not_sound_for_a_role_that_may_not_see_it(url: str) -> None:
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    name = f"nobody_{server.schema(url)}"
+    execute(
+        url,
+        f"CREATE ROLE {name} LOGIN",
+        f"GRANT USAGE ON SCHEMA {server.schema(url)} TO {name}",
+        f"GRANT SELECT ON entry, meta, note, queue TO {name}",
+    )
+    with pytest.raises(LedgerError, match="row security shows no account to this role, so nothing could be checked"):
+        cm.Ledger(as_role(url, name)).verify()
+    assert "row security" not in str(cm.Ledger(role(url, "auditor")).verify())
+
+
+@pytest.mark.parametrize(
+    ("rows", "allowed"),
+    [
+        ("kind IN ('spend', 'hold', 'settle')", True),
+        ("kind = 'spend' AND account LIKE 'north/%'", True),
+        ("account LIKE 'north/%' AND length(key) < 9 AND kind IN ('spend', 'hold')", True),
+        ("true", False),
+        ("kind IN ('spend', 'grant')", False),
+        ("account LIKE 'north/%' OR kind IN ('spend', 'hold', 'settle')", False),
+        ("key = 'k' OR (account = 'a' AND kind IN ('spend', 'hold', 'settle'))", False),
+        ("(kind = 'spend' AND account = 'a') OR (key = 'k' AND kind = 'spend')", False),
+        ("NOT (account = 'a' AND kind = 'spend')", False),
+    ],
+)
+@pytest.mark.parametrize("command", ["FOR INSERT", "FOR ALL USING (true)"])
+def test_policies_for_other_entries_are_noticed(url: str, command: str, rows: str, allowed: bool) -> None:
+    owner = cm.Ledger(url)
+    owner.create("a", epsilon=1, delta="1e-6")
+    execute(url, f"CREATE POLICY evil ON entry {command} WITH CHECK ({rows})")
+    said = "the policy evil lets roles insert other entries than spends, holds and settlements"
+    assert (said in str(owner.verify())) is not allowed
+    assert bool(owner.verify()) is allowed
 
 
 def test_servers_that_forget_are_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +200,30 @@ def test_servers_that_forget_are_refused(url: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(PostgreSQL, "_run", run)
         with pytest.raises(LedgerError, match=f"{setting}=off"):
             cm.Ledger(url).accounts()
+
+
+def test_a_database_without_an_encoding_is_refused(url: str) -> None:
+    """It was said that the server has fsync=b'on'."""
+    name = f"ascii_{server.schema(url)}"
+    execute(url, f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    parts = urlsplit(url)
+    address = urlunsplit(parts._replace(path=f"/{name}", query=""))
+    try:
+        with pytest.raises(LedgerError, match="has the encoding SQL_ASCII, which keeps bytes and no text"):
+            cm.Ledger(address).create("a", epsilon=1, delta="1e-6")
+    finally:
+        execute(url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_tables_that_a_crash_empties_are_refused(url: str) -> None:
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6").spend(STEP)
+    execute(url, "ALTER TABLE entry SET UNLOGGED")
+    ledger = cm.Ledger(url)
+    assert not ledger.verify()
+    with pytest.raises(LedgerError, match=r"the table entry is not logged, .* run ALTER TABLE entry SET LOGGED"):
+        ledger.account("a").spend(STEP)
+    execute(url, "ALTER TABLE entry SET LOGGED")
+    assert cm.Ledger(url).account("a").spend(STEP).seq == 2
 
 
 def test_a_session_cannot_make_commits_forgetful(url: str) -> None:
@@ -401,6 +463,8 @@ def test_functions_that_others_have_put_into_the_schema_are_not_called(url: str)
             "the trigger entries_follow was changed",
         ),
         ("ALTER FUNCTION entries_follow RESET search_path", "the function of the trigger entries_follow was changed"),
+        ("ALTER TABLE entry SET UNLOGGED", "the table entry is not logged, so a crash of the server empties it"),
+        ("ALTER TABLE meta SET UNLOGGED", "the table meta is not logged, so a crash of the server empties it"),
         ("CREATE TABLE more () INHERITS (entry)", "added a table whose rows are read as entries"),
     ],
 )

@@ -12,11 +12,15 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import cumulant as cm
+from cumulant.cli import app
 from cumulant.errors import LedgerBroken, LedgerError
 from cumulant.ledger import sqlite as store
 from cumulant.ledger.entry import Entry
@@ -40,6 +44,29 @@ def test_relative_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (tmp_path / "here.db").exists()
     with pytest.raises(LedgerError, match="no directory"):
         cm.Ledger("sqlite:///nowhere/here.db").create("a", epsilon=1, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a" * 248, "a" * 253, "a" * 300, "ä" * 124, f"{'f' * 200}/{'f' * 200}/{'a' * 120}", "\udcff.db"],
+)
+def test_names_that_no_file_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """They were an unexpected OSError or UnicodeEncodeError, or left an empty file."""
+    if "/" in name:
+        (tmp_path / name).parent.mkdir(parents=True)
+    url = f"sqlite:///{tmp_path}/{name}"
+    for words in (["create", url, "a", "--epsilon", "1", "--delta", "0"], ["status", url]):
+        assert app.answer(["ledger", *words]) in (1, 2)
+        said = capsys.readouterr().err
+        assert said.startswith("error: ")
+        assert "unexpected" not in said
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_the_longest_name(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/{'a' * 244}.db"
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6").spend(STEP)
+    assert cm.Ledger(url).verify()
 
 
 MOUNTS = """22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -476,14 +503,15 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
     path.touch()
     owner, waiting = os.open(path, os.O_RDWR), os.open(path, os.O_RDWR)
     fcntl.flock(owner, fcntl.LOCK_EX)
-    turn = store._Turn(waiting)
+    turn = store._FileLock(waiting)
     child = os.fork()
     if child == 0:
         os.close(owner)
         signal.pause()
         os._exit(0)
     try:
-        assert not turn.wait(0.05)
+        assert not turn.take(0.05)
+        turn.release()
         fcntl.flock(owner, fcntl.LOCK_UN)
         for _ in range(200):  # until the thread has closed its file
             time.sleep(0.01)
@@ -494,6 +522,216 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     os.close(owner)
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    """Raise KeyboardInterrupt once, just after a statement or after the lock of the file was taken."""
+    run_all = store.SQLite._run_all
+    fired: list[str] = []
+
+    def fire(done: str) -> None:
+        if done == wanted and not fired:
+            fired.append(done)
+            raise KeyboardInterrupt
+
+    def run_and_fire(self: Any, connection: Any, statements: Any) -> Any:
+        found = run_all(self, connection, statements)
+        fire(statements[0][0])
+        return found
+
+    def lock_and_fire(file: int, how: int) -> None:
+        fcntl.flock(file, how)
+        fire("the lock" if how & fcntl.LOCK_EX else "no lock")
+
+    monkeypatch.setattr(store.SQLite, "_run_all", run_and_fire)
+    monkeypatch.setattr(store, "fcntl", SimpleNamespace(**{**vars(fcntl), "flock": lock_and_fire}))
+
+
+@pytest.mark.parametrize("moment", ["BEGIN IMMEDIATE", "BEGIN", "the lock"])
+def test_an_interrupt_leaves_nothing_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Ctrl-C between the system call that locks and the next line, in a process that goes on and keeps the traceback."""
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.5)
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    other = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").account("a")
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, moment)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            ledger.verify() if moment == "BEGIN" else account.spend(STEP)
+    assert other.spend(STEP).seq == 1
+    assert account.spend(STEP).seq == 2
+    assert ledger.verify()
+    assert kept.traceback
+
+
+def test_a_block_that_was_begun_and_not_entered_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in `contextlib`, when the block is open and its body has not begun; a notebook keeps the traceback."""
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.5)
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    writing, reading = ledger._store.transaction(["a"]), ledger._store.reading()
+    next(writing.gen)
+    assert account.spend(STEP).seq == 1
+    next(reading.gen)
+    assert account.spend(STEP).seq == 2
+    assert ledger.verify()
+    writing.gen.close()
+    reading.gen.close()
+    assert account.spend(STEP).seq == 3
+
+
+def damage_index(path: Path, index: str, old: bytes, new: bytes) -> None:
+    """Change one record of an index, as a bad disk does."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (index,))
+        ((size,),) = connection.execute("PRAGMA page_size")
+    content = path.read_bytes()
+    page = content[(root - 1) * size : root * size]
+    assert page.count(old) == 1
+    path.write_bytes(content[: (root - 1) * size] + page.replace(old, new) + content[root * size :])
+
+
+def test_a_hold_does_not_end_twice_where_its_index_is_damaged(tmp_path: Path) -> None:
+    """One byte of the index `ended` hid the end of a hold, so that it freed what another job holds."""
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    account.hold(STEP * 40, key="one").release(unseen=True)
+    account.hold(STEP * 40, key="two")
+    ledger.close()
+    damage_index(path, "ended", b"\x0f\x09\x01a", b"\x0f\x09\x01c")
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    verdict = ledger.verify()
+    assert "an index of the database is damaged and does not find it by its hold" in str(verdict)
+    assert (verdict.account, verdict.seq) == ("a", 2)
+    with pytest.raises(LedgerBroken, match=r"hold 1 of 'a' was ended by entry 2, which an index .* does not find"):
+        ledger.account("a").release(1, unseen=True)
+
+
+def test_a_damaged_index_of_keys_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6").spend(STEP, key="report-7")
+    ledger.close()
+    damage_index(path, "sqlite_autoindex_entry_2", b"report-7", b"report-8")
+    verdict = cm.Ledger(f"sqlite:///{path}").verify()
+    assert "broken at entry 1 of 'a': an index of the database is damaged and does not find it by its key" in str(
+        verdict
+    )
+
+
+def damage_byte(path: Path, text: bytes) -> None:
+    """Make the last byte of a text one that is not UTF-8."""
+    content = path.read_bytes()
+    assert content.count(text) == 1
+    path.write_bytes(content.replace(text, text[:-1] + b"\xc8"))
+
+
+def test_a_cell_that_is_no_text_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was said that the database refuses, with exit code 1, and no entry was named."""
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    account = ledger.create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP, key="one")
+    account.spend(STEP * 3, key="two")
+    ledger.close()
+    damage_byte(path, b"Gaussian(sigma=50) * 3")
+    verdict = cm.Ledger(f"sqlite:///{path}").verify()
+    assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 2)
+    assert verdict.reason == "its hash is not that of what it holds"
+    for refused in (
+        lambda: cm.Ledger(f"sqlite:///{path}").account("a").status(),
+        lambda: cm.Ledger(f"sqlite:///{path}").account("a").spend(STEP),
+    ):
+        with pytest.raises(LedgerBroken, match="entry 2 of 'a' was changed"):
+            refused()
+    for words, code in ((["verify"], 4), (["history", "a"], 4), (["export", "--csv"], 0)):
+        assert app.answer(["ledger", words[0], str(path), *words[1:]]) == code
+    assert "\udcc8" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"'entries are never changed", "the trigger entries_stay was dropped or changed"),
+        (b"'entries are never deleted", "the trigger entries_remain was dropped or changed"),
+    ],
+)
+def test_a_schema_that_is_no_text_is_damage(tmp_path: Path, text: bytes, said: str) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger.close()
+    damage_byte(path, text)
+    assert said in str(cm.Ledger(f"sqlite:///{path}").verify())
+
+
+def test_a_schema_whose_error_is_no_text_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger.close()
+    damage_byte(path, b"CREATE TRIGGER entries_stay BEFORE UPDATE ")
+    with pytest.raises(LedgerBroken):
+        cm.Ledger(f"sqlite:///{path}").accounts()
+
+
+@pytest.mark.parametrize("text", [b"value TEXT NOT NULL) WITHOUT", b"(account TEXT NOT NULL, seq"])
+def test_a_schema_with_another_column_is_damage(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger.close()
+    path.write_bytes(path.read_bytes().replace(text, text.replace(b"v", b"w").replace(b"q", b"p")))
+    with pytest.raises(LedgerBroken):
+        cm.Ledger(f"sqlite:///{path}").account("a").status()
+
+
+def test_a_damaged_index_of_holds_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    ledger.create("a", epsilon=1, delta="1e-6").hold(STEP)
+    ledger.close()
+    damage_index(path, "held", b"\x0f\x09\x01a", b"\x0f\x09\x01c")
+    verdict = cm.Ledger(f"sqlite:///{path}").verify()
+    assert "broken: the file is damaged (row 2 missing from index held)" in str(verdict)
+
+
+def test_an_index_without_an_account_is_found(tmp_path: Path) -> None:
+    """`verify` asks an index which accounts there are, and did not read one that the index does not have."""
+    path = tmp_path / "budget.db"
+    ledger = cm.Ledger(f"sqlite:///{path}")
+    for name in "xy":
+        ledger.create(name, epsilon=1, delta="1e-6").spend(STEP)
+    ledger.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE INDEX cut ON entry (account, key) WHERE account <> 'x'")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'cut') "
+            "WHERE name = 'sqlite_autoindex_entry_2'"
+        )
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'cut'")
+        connection.execute("PRAGMA writable_schema = RESET")
+    assert "damaged" in str(cm.Ledger(f"sqlite:///{path}").verify())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_does_not_free_the_lock_of_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    lock, other = store._FileLock(os.open(path, os.O_RDWR)), os.open(path, os.O_RDWR)
+    assert lock.take(1)
+    child = os.fork()
+    if child == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock.release()
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
 
 
 def test_owners_of_locks(tmp_path: Path) -> None:

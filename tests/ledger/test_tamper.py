@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -19,6 +20,8 @@ from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import Quote
 from cumulant.ledger.entry import COLUMNS, Entry, canonical
 from cumulant.ledger.keys import Keys
+from cumulant.ledger.policy import Policy
+from cumulant.ledger.state import State
 from cumulant.ledger.store import UnknownOutcome
 from tests.ledger.forgery import Altered
 
@@ -631,6 +634,28 @@ def test_triggers(url: str) -> None:
             account._writer.store.execute(statement)
     assert account.verify()
     assert json.loads(account.head().to_json())["seq"] == account.head().seq
+
+
+@pytest.mark.parametrize("share", ["1e-1000000", "0.5", "2/4", " 1/2", "1/0", "nan", "3/2", "1e-301", "", None, 1])
+def test_a_forged_share_is_refused_at_once(entries: list[Entry], share: Any) -> None:
+    """A tiny share in the shorthand of powers of ten kept readers busy for minutes, and writers while they had the lock."""
+    started = time.monotonic()
+    verdict = check(forged(entries, 3, lambda body: {**body, "share": share}))
+    assert (verdict.sound, verdict.seq) == (False, 3)
+    assert verdict.reason.startswith("share=")
+    sums = next(entry.sums() for entry in entries if entry.sums()["teams"])
+    sums["teams"]["team"]["share"] = share
+    with pytest.raises(LedgerBroken, match="the sums of the account cannot be read"):
+        State.from_dict(sums)
+    assert time.monotonic() - started < 1
+
+
+def test_forged_orders_are_refused_at_once(entries: list[Entry]) -> None:
+    policy = entries[0].content()["policy"]
+    policy["orders"] = [f"{10**1200 + 2 * number}/{10**1199 + 1}" for number in range(50)]
+    policy["weights"] = ["0.001"] * 50
+    with pytest.raises(LedgerBroken, match="have at most 10000 characters"):
+        Policy.from_dict(policy)
 
 
 def test_no_entry_goes_back_to_an_older_format(entries: list[Entry]) -> None:

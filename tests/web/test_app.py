@@ -330,6 +330,13 @@ def test_spending_needs_the_token_and_fits_the_budget(page: Client) -> None:
     assert [(status, found["seq"], found["replayed"]) for status, found in again] == [(200, receipt["seq"], True)] * 6
 
 
+def test_the_form_sends_a_key(page: Client) -> None:
+    """Without one a click after a lost answer was a second charge; a browser tries it in tests/web/browser."""
+    script = page.get("/ledger.js").text
+    assert re.search(r'ask\("/api/ledger/spend", \{ account: name, run, key: ', script)
+    assert "crypto.getRandomValues" in script  # randomUUID is missing on pages without TLS
+
+
 def test_without_a_ledger_or_a_token(tmp_path: Path) -> None:
     with served(application()) as page:
         assert page.get("/api/ledger").status == 404

@@ -20,7 +20,7 @@ from cumulant.errors import InputError
 from cumulant.filters.amounts import Amounts
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict
-from cumulant.ledger.entry import Entry, Receipt
+from cumulant.ledger.entry import Entry, Receipt, printable
 from cumulant.progress import step_progress
 
 _BAR = 20
@@ -80,15 +80,16 @@ def status(accounts: Iterable[Status]) -> None:
     """Print a table for each account; a terminal also gets a bar of the used budget."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console()
-    for found in accounts:
-        table = Table(title=found.account, show_header=False, title_justify="left")
+    console = Console(markup=False, emoji=False, highlight=False)
+    for found in accounts:  # texts and not strings, in which rich would read [names] as markup
+        table = Table(title=Text(printable(found.account)), show_header=False, title_justify="left")
         table.add_column()
         table.add_column(overflow="fold")  # the head is to be copied
         for name, value in _lines(found, console.is_terminal):
-            table.add_row(name, value)
-        console.print(table, markup=False, highlight=False)
+            table.add_row(Text(printable(name)), Text(printable(value)))
+        console.print(table)
 
 
 def fitting(count: int, found: Status) -> str:
@@ -146,7 +147,7 @@ def history(entries: Iterable[Entry], count: int, used: Callable[[Amounts], floa
         when, who = str(content.get("time")).removesuffix("+00:00"), str(content.get("actor"))
         alone = part(tuple(content.get("charge") or ()))
         line = f"{entry.seq:>7}  {entry.kind:<7}  {when:<19}  {who:<12}  {alone:>7}  {what} ({entry.key})"
-        sys.stdout.write(f"{''.join(each if each.isprintable() else '?' for each in line)}\n")
+        sys.stdout.write(f"{printable(line)}\n")
 
 
 def history_json(entries: Iterable[Entry], count: int) -> None:

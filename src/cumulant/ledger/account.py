@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from cumulant.accounting.numbers import brief, percent_used, rounded_up
-from cumulant.domains import Domain, Number, listed
+from cumulant.domains import Number, listed
 from cumulant.errors import InputError
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import Filter, Plan
@@ -19,7 +19,7 @@ from cumulant.ledger.chain import Verdict
 from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Entry, Receipt, name_of, number_of
 from cumulant.ledger.policy import Policy, explain_policy, moment
-from cumulant.ledger.state import CLOSED, FROZEN, OPEN
+from cumulant.ledger.state import CLOSED, FROZEN, OPEN, SHARE
 from cumulant.ledger.store import import_mark
 from cumulant.ledger.writing import Change, Job, Position, now
 from cumulant.mechanisms.mechanism import Expression
@@ -27,7 +27,6 @@ from cumulant.mechanisms.mechanism import Expression
 if TYPE_CHECKING:
     from cumulant.ledger.ledger import Ledger
 
-SHARE = Domain(Fraction(0), Fraction(1), high_closed=True)
 _MOST = 10**30
 
 

@@ -11,7 +11,7 @@ from cumulant.ledger.password import without_password
 from cumulant.ledger.store import Store
 
 _KEYWORD_PASSWORD = re.compile(
-    r"^(?!postgres(ql)?://|sqlite:///)(.*[\s;,&?])?[a-z]*(password|passwd|pwd)\s*=", re.IGNORECASE | re.DOTALL
+    r"^(?!postgres(ql)?://|sqlite:///)(.*[\s;,&?])?[a-z]*(password|passwd|pwd|pass)\s*=", re.IGNORECASE | re.DOTALL
 )
 """An address by keywords, as libpq reads it; its text would be taken for the name of a file, and printed."""
 

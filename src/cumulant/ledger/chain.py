@@ -5,10 +5,9 @@ Whole numbers check the chain and the sums, certificates check decisions, the no
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
 from cumulant.curves.cache import recall
@@ -29,7 +28,7 @@ from cumulant.ledger.entry import (
 )
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
-from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, check_status
+from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, check_status, read_share
 from cumulant.ledger.store import Store
 from cumulant.notation import parse
 
@@ -44,6 +43,8 @@ _NAMES = ("actor", "host", "version", "time", "by", "reason", "unseen", "source"
 _NOTHING = ("",) * len(_NAMES)
 _TEXTS = frozenset([str])
 _REMEMBERED = 4096
+_INDEXED = 500
+"""Entries that one question looks for in an index; derived: SQLite may allow only 999 parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def verify(
     Every receipt must be about one of the entries.
     """
     names, receipts = list(names), list(receipts)
-    known = len(names), ("chain and sums", "decisions", *_more(recompute, receipts, keys))
+    known = len(names), ("chain and sums", "decisions", *_more(store, recompute, receipts, keys))
     entries = unconfirmed = 0
     unsigned: list[str] = []
     edited = _EditedNotes(store)
@@ -130,7 +131,10 @@ def verify(
         reason = None if receipt.account in names else _contradiction(store, receipt)
         if reason is not None:
             return Verdict(False, entries, *known, receipt.account, receipt.seq, reason, unconfirmed)
-    damage = store.damage()
+    try:
+        damage = store.damage()
+    except LedgerBroken as error:
+        damage = str(error)
     if damage is not None:
         reason = f"{damage}; check all receipts, then export the ledger and import it into a new one"
         return Verdict(False, entries, *known, None, None, reason, unconfirmed)
@@ -150,7 +154,9 @@ def _contradiction(store: Store, receipt: Receipt) -> str | None:
     )
 
 
-def _more(recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
+def _more(store: Store, recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
+    if store.hides_rows():
+        yield "only accounts that row security shows to this role"
     if recompute:
         yield "charges"
     if receipts:
@@ -206,6 +212,7 @@ class Walk:
         for receipt in receipts:
             wanted.setdefault(receipt.seq, set()).add(receipt.hash)
         previous, state = FIRST, None
+        recent: list[Entry] = []
         for entry in self._store.scan(self._account):
             if entry.seq < 0:  # its key and its hold count, so it could stand in for an entry that was cut off
                 self.seq = entry.seq
@@ -230,12 +237,27 @@ class Walk:
             yield entry
             previous = entry.hash
             self.seq += 1
+            recent.append(entry)
+            if len(recent) == _INDEXED:
+                self._check_indexes(recent)
+                recent = []
         if self.seq == 0:
             raise _EntryError("the account has no entries")
+        self._check_indexes(recent)
         lost = [seq for seq in wanted if not 0 <= seq < self.seq]
         if lost:
             self.seq = min(lost)
             raise _EntryError("there is a receipt for this entry, and it is missing: the ledger was rolled back")
+
+    def _check_indexes(self, entries: Sequence[Entry]) -> None:
+        """Refuse entries that the database does not find by their key and hold, as writers ask for them."""
+        ends = [entry for entry in entries if entry.hold is not None]
+        for column, some in (("key", entries), ("hold", ends)):
+            places = self._store.places(self._account, column, [getattr(entry, column) for entry in some])
+            for entry in some:
+                if places.get(getattr(entry, column)) != entry.seq:
+                    self.seq = entry.seq
+                    raise _EntryError(f"an index of the database is damaged and does not find it by its {column}")
 
     def _check_chain(self, entry: Entry, previous: str) -> None:
         if entry.prev != previous:
@@ -339,10 +361,7 @@ class Walk:
         if entry.kind == "reprice":
             return state.with_amounts(self._reprice(), zero, team)
         if entry.kind == "grant":
-            share = Fraction(str(content.get("share")))
-            if not 0 < share <= 1:
-                raise _EntryError("an allowance is a part of the budget")
-            return state.with_allowance(name_of("team", team), share, self._rule)
+            return state.with_allowance(name_of("team", team), read_share(content.get("share")), self._rule)
         if entry.kind in _STATUS:
             return State(state.spent, state.held, _STATUS[entry.kind], state.teams)
         raise _EntryError("an account is opened once")

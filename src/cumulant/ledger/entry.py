@@ -40,6 +40,15 @@ def canonical(value: Any) -> str:
 _SPELLING = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
+def printable(text: str) -> str:
+    """Return a text with a question mark for each character that does not print.
+
+    >>> printable("a\x1b[31mb")
+    'a?[31mb'
+    """
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def name_of(what: str, value: Any) -> str:
     """Return a name or key that can be stored, compared and printed; else InputError."""
     if (

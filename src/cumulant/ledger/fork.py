@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from cumulant.errors import LedgerError
 
@@ -50,14 +50,16 @@ class ForkGate:
                 "by the method spawn or forkserver; nothing was written"
             )
         me = threading.get_ident()
-        with self._changed:
-            while self._forks and me not in self._inside:
-                self._changed.wait()
-            self._inside[me] = self._inside.get(me, 0) + 1
+        entered = False
         try:
+            with self._changed:
+                while self._forks and me not in self._inside:
+                    self._changed.wait()
+                self._inside[me] = self._inside.get(me, 0) + 1
+                entered = True
             yield
         finally:
-            with self._changed:
+            with self._changed if entered else nullcontext():
                 depth = self._inside.pop(me, 0) - 1  # a child that was forked within the block begins with none
                 if depth > 0:
                     self._inside[me] = depth

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from cumulant.accounting import numbers
 from cumulant.domains import Number, listed
-from cumulant.errors import InputError, RelationError, shown
+from cumulant.errors import InputError, LedgerError, RelationError, shown
 from cumulant.ledger import spending, transfer
 from cumulant.ledger.account import Account, Hold
 from cumulant.ledger.address import open_store
@@ -267,6 +267,11 @@ class Ledger:
             raise InputError(f"{shown(wrong[0])} is not a receipt; read one by Receipt.from_json(text)")
         with self._store.reading():
             names = names_of("accounts", wanted) if wanted else self._store.accounts_with_entries()
+            if not names and self._store.hides_rows():
+                raise LedgerError(
+                    "row security shows no account to this role, so nothing could be checked; ask as the owner, or as a role "
+                    "that cumulant ledger upgrade --auditor ROLE has given its rights"
+                )
             strangers = allow_unknown_signers is True
             return verify(self._store, names, self._writer.keys, known, recompute is True, strangers)
 

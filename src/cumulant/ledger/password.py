@@ -11,6 +11,8 @@ _POSTGRES = re.compile(
 """An address that PostgreSQL's client library reads in one way: a second '@', or a '/' in the password, match nothing."""
 _HARMLESS = ("host", "hostaddr", "port", "dbname", "sslmode", "options", "target_session_attrs", "connect_timeout")
 """Options that are shown with their values; all others are left out."""
+_UNBROKEN = re.compile(r"[^\s\x00-\x1f\x7f]*")
+"""No white space: the client library ends its message about an address with a space by what follows, the password."""
 _BROKEN_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})|%00")
 
 
@@ -45,7 +47,7 @@ def may_be_quoted(url: str) -> bool:
 def _parts(url: str) -> re.Match[str] | None:
     """Return the parts of an address that can be read in one way only; None for any other."""
     found = _POSTGRES.fullmatch(url)
-    if found is None or _BROKEN_PERCENT.search(url):
+    if found is None or _BROKEN_PERCENT.search(url) or not _UNBROKEN.fullmatch(url):
         return None
     options = found["options"]
     whole = options is None or all(each.count("=") == 1 for each in options.split("&"))

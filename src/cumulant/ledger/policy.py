@@ -27,6 +27,8 @@ _ORDER = domains.POSITIVE
 _WEIGHT = Domain(Fraction(0), Fraction(1), high_closed=True)
 _MOST_ORDERS = 1000
 """Convention: an account is opened with 13 orders; more than this only cost time."""
+_LONGEST_ORDERS = 10_000
+"""Characters of all orders, or of all weights. Convention: accounts are opened with 220; 10**6 keep a reader busy for 9 s."""
 _LARGEST_MU = 10**4
 """The end of the search in `GaussianSum.for_budget`."""
 
@@ -235,6 +237,8 @@ class Policy:
             for name in ("orders", "weights"):
                 if not isinstance(found[name], list):
                     raise InputError(f"{name}={shown(found[name])} must be a list")
+                if sum(map(len, found[name])) > _LONGEST_ORDERS:
+                    raise InputError(f"the {name} of an account have at most {_LONGEST_ORDERS} characters")
                 found[name] = tuple(Exact(_text(number)) for number in found[name])
             found["mu"] = None if found["mu"] is None else Exact(_text(found["mu"]))
             for name in ("plan", "like"):

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
+from cumulant.ledger.entry import printable
 from cumulant.ledger.password import may_be_quoted
 from cumulant.ledger.store import SCHEMA, LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
@@ -106,6 +107,30 @@ _INDEXES = {
 }
 """The indexes of the table of entries, as the server spells them, and whether each is unique."""
 _ENTRIES = "(SELECT oid FROM pg_catalog.pg_class WHERE relname = 'entry' AND pg_catalog.pg_table_is_visible(oid))"
+_NOT_LOGGED = (
+    "SELECT relname FROM pg_catalog.pg_class WHERE relname IN ('entry', 'meta', 'note', 'queue') "
+    "AND pg_catalog.pg_table_is_visible(oid) AND relpersistence <> 'p' ORDER BY relname"
+)
+"""Tables whose rows are not in the log of the server, which loses them when it stops unexpectedly."""
+_POLICIES = (
+    "SELECT polname, coalesce(pg_catalog.pg_get_expr(polwithcheck, polrelid), pg_catalog.pg_get_expr(polqual, polrelid), '') "
+    f"FROM pg_catalog.pg_policy WHERE polrelid = {_ENTRIES} AND polpermissive AND polcmd IN ('a', '*') ORDER BY polname"
+)
+"""Policies that allow roles to insert entries, and the rows that each one allows."""
+_KIND = r"'(?:spend|hold|settle)'::text"
+_SPENDS = rf"\(kind = (?:{_KIND}|ANY \(ARRAY\[{_KIND}(?:, {_KIND})*\]\))\)"
+_SPENDING = re.compile(rf"{_SPENDS}|\({_SPENDS} AND .*\)|\(.* AND {_SPENDS}\)", re.DOTALL)
+"""A policy that allows spends, holds and settlements only, as the server spells it: it gives each operator parentheses, so what
+is joined by AND at an end of the outermost pair holds of every row."""
+_MINE = (
+    "EXISTS (SELECT FROM unnest(polroles) AS role WHERE CASE role WHEN 0 THEN true ELSE pg_has_role(role, 'USAGE') END)"
+)
+_HIDDEN = (
+    f"SELECT row_security_active({_ENTRIES}) AND (EXISTS (SELECT FROM pg_policy WHERE polrelid = {_ENTRIES} "
+    f"AND NOT polpermissive AND polcmd IN ('r', '*') AND {_MINE}) OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = "
+    f"{_ENTRIES} AND polpermissive AND polcmd IN ('r', '*') AND pg_get_expr(polqual, polrelid) = 'true' AND {_MINE}))"
+)
+"""True if no policy shows all entries to this role."""
 
 _NOBODY = ("public", "none")
 """Names that stand for everybody or for no role."""
@@ -202,8 +227,8 @@ class PostgreSQL(Store):
         except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError) as error:
             if not may_be_quoted(self.url):  # nor may the message, or the error that it comes from
                 raise UnknownOutcome(
-                    f"{self.safe_url} cannot be reached; write @ : / ? # % of the password as %40 %3A %2F %3F %23 %25, "
-                    "or leave it to PGPASSWORD"
+                    f"{self.safe_url} cannot be reached; write @ : / ? # % and spaces of the password as "
+                    "%40 %3A %2F %3F %23 %25 %20, or leave it to PGPASSWORD"
                 ) from None
             raise UnknownOutcome(f"{self.safe_url} cannot be reached: {_first_line(error)}") from error
         # whoever reads waits no longer than whoever writes: a spender can lock the whole queue, which verify reads
@@ -211,6 +236,11 @@ class PostgreSQL(Store):
         try:
             for name, wanted in _DURABLE.items():
                 ((found,),) = self._run(session, f"SHOW {name}", ())
+                if isinstance(found, bytes):
+                    raise LedgerError(
+                        f"the database of {self.safe_url} has the encoding SQL_ASCII, which keeps bytes and no text; use one "
+                        "that was made by CREATE DATABASE budget ENCODING 'UTF8' TEMPLATE template0"
+                    )
                 if found != wanted:
                     raise LedgerError(
                         f"the server has {name}={found}, so what it commits may be lost; a ledger needs {name}={wanted}"
@@ -223,6 +253,7 @@ class PostgreSQL(Store):
         except BaseException:
             session.close()
             raise
+        self._local.lost = None
         return session
 
     def _run_all(self, connection: _Session, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
@@ -267,6 +298,21 @@ class PostgreSQL(Store):
         except UnicodeError as error:
             raise InputError(f"a value cannot be stored: {error}") from error
 
+    def _rollback(self, connection: _Session) -> None:
+        try:
+            connection.roll_back()
+        except Exception:  # the connection is gone, and with it the transaction
+            self.forget()
+
+    def _check_writable(self) -> None:
+        super()._check_writable()
+        if self._local.lost is None:  # once for each connection
+            self._local.lost = [name for (name,) in self.execute(_NOT_LOGGED)]
+        for name in self._local.lost:
+            raise LedgerError(
+                f"{_not_logged(name)}; run ALTER TABLE {name} SET LOGGED, then cumulant ledger verify with receipts"
+            )
+
     def _has_table(self, name: str) -> bool:
         # to_regclass would answer from a cache that waiting for an advisory lock does not renew
         where = "relname = ? AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
@@ -274,7 +320,7 @@ class PostgreSQL(Store):
 
     def damage(self) -> str | None:
         wanted = {name: kind for some in _TRIGGERS[: self.schema()] for name, kind in some.items()}
-        triggers, rules, indexes, security, functions = self._ask(
+        triggers, rules, indexes, security, lost, policies, functions = self._ask(
             [
                 (
                     "SELECT tgname, tgenabled IN ('O', 'A'), tgtype, tgqual IS NULL AND tgattr = '' FROM pg_trigger "
@@ -292,6 +338,8 @@ class PostgreSQL(Store):
                     f"FROM pg_class WHERE oid = {_ENTRIES}",
                     (),
                 ),
+                (_NOT_LOGGED, ()),
+                (_POLICIES, ()),
                 (
                     "SELECT tgname, prosrc, coalesce(proconfig::text, '') FROM pg_trigger "
                     f"JOIN pg_proc ON pg_proc.oid = tgfoid WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
@@ -316,9 +364,20 @@ class PostgreSQL(Store):
         for text, unique in _INDEXES.items():
             if text not in found or (unique and not found[text]):
                 return f"the index {text} of the entries was dropped or changed"
+        for (name,) in lost:
+            return _not_logged(name)
         if security[0][1]:
             return "somebody has added a table whose rows are read as entries"
+        for name, allowed in policies:
+            if not _SPENDING.fullmatch(allowed):
+                return (
+                    f"the policy {printable(name)} lets roles insert other entries than spends, holds and settlements"
+                )
         return None if security[0][0] else "the row security of the entries was disabled"
+
+    def hides_rows(self) -> bool:
+        ((hidden,),) = self.execute(_HIDDEN)
+        return bool(hidden)
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
@@ -347,10 +406,7 @@ class PostgreSQL(Store):
             self.forget()
             raise
         except BaseException:
-            try:
-                session.roll_back()
-            except Exception:  # the connection is gone, and with it the transaction
-                self.forget()
+            self._rollback(session)
             raise
 
     def _busy(self) -> LockTimeout:
@@ -372,6 +428,10 @@ class PostgreSQL(Store):
         with self.transaction([]):
             for statement in _RIGHTS[kind]:
                 self.execute(statement.format(role=role))
+
+
+def _not_logged(table: str) -> str:
+    return f"the table {table} is not logged, so a crash of the server empties it"
 
 
 def _place(account: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cumulant.accounting.numbers import percent_used, rounded_up
-from cumulant.errors import BudgetRefused, InputError, LedgerError
+from cumulant.errors import BudgetRefused, InputError, LedgerBroken, LedgerError
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import Filter, Plan
 from cumulant.ledger.charge import Quote, expression, settle_hold, would_fit
@@ -188,6 +188,12 @@ def _end_change(writer: Writer, kind: str, entry: Entry, run: Expression | None,
             raise InputError(
                 f"hold {entry.seq} of {entry.account!r} was ended by entry {end.seq}, a {end.kind}; what ran under it must not "
                 "be published unless that entry is its settlement"
+            )
+        lost = writer.store.end_in_rows(entry.account, entry.seq)
+        if lost is not None:  # a damaged index would free what is held twice
+            raise LedgerBroken(
+                f"hold {entry.seq} of {entry.account!r} was ended by entry {lost.seq}, which an index of the database does not "
+                "find; freeze the account and run cumulant ledger verify"
             )
         held, rule = entry.content(), position.tariff.rule
         body: dict[str, Any] = dict(fields)

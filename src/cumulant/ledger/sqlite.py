@@ -7,13 +7,15 @@ import re
 import sqlite3
 import stat
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cumulant.errors import InputError, LedgerBroken, LedgerError
+from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
+from cumulant.ledger.entry import printable
 from cumulant.ledger.fork import GATE, SQLiteConnection
 from cumulant.ledger.store import LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
@@ -40,6 +42,10 @@ _REMOTE = (
 )
 LOCK_SECONDS = 30.0
 """Seconds that a writer waits for its turn; convention: far above the 0.3 s that eight busy writers wait at worst."""
+_LONGEST_NAME = 255 - len("-journal")
+"""Bytes of the name of a file, at most; derived: file systems take 255, and SQLite adds the names of files beside it."""
+_LONGEST_PATH = 512 - len("-journal")
+"""Bytes of the name with its folders, at most; derived: SQLite opens no file with more than 512."""
 _WRITE_LOCK = ["120", "120"]
 """The byte of -shm that a writer locks, WAL_WRITE_LOCK of SQLite; a lock for reading on it stops writers too."""
 _OWNER = 0o600
@@ -90,14 +96,20 @@ class SQLite(Store):
                 f"url={url!r} names no file; a ledger in memory would forget: use sqlite:///relative or sqlite:////absolute"
             )
         self.path = Path(text).absolute()
+        try:
+            str(self.path).encode("utf-8")
+        except UnicodeError:
+            raise InputError(f"url={shown(url)} has bytes that are not UTF-8; rename the file or its folder") from None
         self._mode = _GROUP if group else _OWNER
         self._lost = False
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         try:
             return self._open_connection(create)
-        except PermissionError as error:
-            raise LedgerError(f"{self.path} cannot be opened: {error}; nothing was written") from error
+        except OSError as error:
+            raise LedgerError(
+                f"{self.path} cannot be opened: {error.strerror or error}; nothing was written; name another file"
+            ) from error
 
     def _open_connection(self, create: bool) -> sqlite3.Connection:
         self._check_whole()
@@ -119,6 +131,13 @@ class SQLite(Store):
                 f"{self.path} is mounted as a single file, so others write its -wal file somewhere else and two ledgers arise; "
                 "mount its directory instead, as in: docker run -v /srv/ledger:/data"
             )
+        if create and not self.path.exists():
+            place = os.fsencode(os.path.realpath(self.path))
+            if len(os.path.basename(place)) > _LONGEST_NAME or len(place) > _LONGEST_PATH:
+                raise InputError(
+                    f"the name of the file is too long: SQLite takes {_LONGEST_NAME} bytes, and {_LONGEST_PATH} with its "
+                    "folders; choose a shorter one"
+                )
         self._file()
         with self._queue() if create else nullcontext():  # of parallel first opens one makes the file
             if create:
@@ -238,7 +257,10 @@ class SQLite(Store):
         if connection.was_closed:
             return True
         if connection.in_transaction:
-            if getattr(self._local, "within", False) and self._local.sealed not in (None, self._content()):
+            if not getattr(self._local, "within", False):  # a signal came before its block was entered
+                self._rollback(connection)
+                return True
+            if self._local.sealed not in (None, self._content()):
                 raise UnknownOutcome(f"{self.path} was written to while it was read; ask again")
             return False
         if self._file() != self._local.file:
@@ -263,7 +285,17 @@ class SQLite(Store):
 
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translate_errors():
-            return [connection.execute(statement, values).fetchall() for statement, values in statements]
+            found = []
+            for statement, values in statements:
+                try:
+                    found.append(connection.execute(statement, values).fetchall())
+                except sqlite3.OperationalError as error:
+                    if "decode" not in str(error):
+                        raise
+                    # damaged bytes become characters that no writer writes, so that the hash of their entry contradicts them
+                    connection.text_factory = _decode_damaged
+                    found.append(connection.execute(statement, values).fetchall())
+            return found
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -275,10 +307,16 @@ class SQLite(Store):
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise self._busy() from error
+            if str(error).startswith("no such "):  # a table or column that every ledger has
+                raise LedgerBroken(f"{self.path} is damaged: {error}; restore it and freeze its accounts") from error
             raise LedgerError(f"{self.path} refuses: {error}; nothing was written") from error
         except sqlite3.DatabaseError as error:
             raise LedgerBroken(
                 f"{self.path} is not a ledger, or damaged: {error}; restore it and freeze its accounts"
+            ) from error
+        except UnicodeDecodeError as error:  # SQLite quotes the schema in a message
+            raise LedgerBroken(
+                f"{self.path} is damaged: its schema is no text; restore it and freeze its accounts"
             ) from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"a value cannot be stored: {error}") from error
@@ -302,6 +340,9 @@ class SQLite(Store):
         added = sorted((kind.lower(), name) for kind, name in found if kind in ("TRIGGER", "INDEX", "VIEW"))
         if added:
             return "somebody has added the {} {}".format(*added[0])
+        ((first,),) = self.execute("PRAGMA integrity_check(1)")
+        if first != "ok":
+            return f"the file is damaged ({printable(str(first))})"
         newer = (
             self.execute("SELECT 1 FROM entry WHERE body LIKE '%\"format\":2%' LIMIT 1") if self.schema() == 1 else []
         )
@@ -311,13 +352,9 @@ class SQLite(Store):
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         connection = self.connection(create=not accounts)
         with self._queue():
-            self._run(connection, "BEGIN IMMEDIATE", ())
-            try:
+            try:  # an exception from a signal may come as soon as the transaction has begun
+                self._run(connection, "BEGIN IMMEDIATE", ())
                 yield
-            except BaseException:
-                self._rollback(connection)
-                raise
-            try:
                 self._run(connection, "COMMIT", ())
             except BaseException:
                 self._rollback(connection)
@@ -326,21 +363,24 @@ class SQLite(Store):
                 raise UnknownOutcome(f"{self.path} was replaced by another file")
 
     def _rollback(self, connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:  # a full disk has ended it already
-            connection.execute("ROLLBACK")
+        with suppress(sqlite3.ProgrammingError):  # it was closed, and with it the transaction
+            if connection.in_transaction:  # a full disk has ended it already
+                connection.execute("ROLLBACK")
 
     @contextmanager
     def _queue(self) -> Iterator[None]:
         """Take the lock file next to the ledger; the kernel frees it when its owner dies."""
-        lock = self._lock_file()
-        if fcntl is not None and not _take_turn(lock, LOCK_SECONDS):
-            raise self._busy()
+        abandoned: weakref.ref[_FileLock] | None = getattr(self._local, "lock", None)
+        if abandoned is not None and (old := abandoned()) is not None:
+            old.release()  # a signal came before its block was entered
+        lock = _FileLock(self._lock_file())
         try:
+            self._local.lock = weakref.ref(lock)
+            if not lock.take(LOCK_SECONDS):
+                raise self._busy()
             yield
         finally:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
-            os.close(lock)
+            lock.release()
 
     @property
     def _lock_path(self) -> Path:
@@ -374,46 +414,64 @@ class SQLite(Store):
         )
 
 
-class _Turn:
-    """A wait for a file lock in a thread of its own, because the system call knows no time-out.
+def _decode_damaged(text: bytes) -> str:
+    """Return a text that may not be UTF-8; its wrong bytes become unpaired surrogates."""
+    return text.decode("utf-8", "surrogateescape")
 
-    A thread that waits in the kernel gets its turn in order; asking again and again does not.
+
+class _FileLock:
+    """An open lock file, which is closed once, whoever waits for its lock.
+
+    The system call that waits knows no time-out, so a thread of its own makes it. A thread that waits in the kernel gets its
+    turn in order; asking again and again does not.
     """
 
-    def __init__(self, lock: int) -> None:
-        self._lock, self._guard = lock, threading.Lock()
-        self._mine, self._abandoned = threading.Event(), False
-        threading.Thread(target=self._wait, daemon=True).start()
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._guard, self._process = descriptor, threading.RLock(), os.getpid()
+        self._taken, self._released = threading.Event(), threading.Event()
+        self._waiting = False
+
+    def take(self, seconds: float) -> bool:
+        """Take the lock and return True; False if somebody else has it for so many seconds."""
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            threading.Thread(target=self._wait, daemon=True).start()
+            return self._taken.wait(seconds)
+        except OSError as error:
+            raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
 
     def _wait(self) -> None:
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
         with self._guard:
-            if self._abandoned:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has a copy of the file
-                os.close(self._lock)
-            else:
-                self._mine.set()
+            if self._released.is_set():
+                return
+            self._waiting = True
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._guard:
+            self._waiting = False
+            self._taken.set()
+            if self._released.is_set():
+                self._close()
 
-    def wait(self, seconds: float) -> bool:
-        """Return True if the lock is ours in time; if not, the thread closes the file."""
+    def release(self) -> None:
+        """Free the lock and close the file; a thread that still waits closes it when its turn comes."""
+        with self._guard:
+            if not self._released.is_set():
+                self._released.set()
+                if not self._waiting:
+                    self._close()
+
+    def _close(self) -> None:
         try:
-            self._mine.wait(seconds)
+            if fcntl is not None and self._process == os.getpid():  # a child must not free the lock of its parent
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
         finally:
-            with self._guard:
-                self._abandoned = not self._mine.is_set()
-        return not self._abandoned
+            os.close(self._descriptor)
 
-
-def _take_turn(lock: int, seconds: float) -> bool:
-    """Take a file lock within so many seconds; if that fails, the file is closed."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return _Turn(lock).wait(seconds)
-    except OSError as error:
-        os.close(lock)
-        raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
+    __del__ = release  # a signal may come before its owner can release it
 
 
 def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> list[int]:

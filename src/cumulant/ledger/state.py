@@ -11,6 +11,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from cumulant.domains import Domain
 from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import UNIT, Filter
@@ -25,7 +26,21 @@ CLOSED = "closed"
 """Status of an account that never spends again; stored."""
 
 _WHOLE = frozenset([int])
+SHARE = Domain(Fraction(0), Fraction(1), high_closed=True)
+"""The part of a budget that a team may have."""
 Certificates = dict[str, list[int]]
+
+
+def read_share(text: Any) -> Fraction:
+    """Return the share that a writer spelled as a fraction; InputError for any other text.
+
+    >>> read_share("1/2")
+    Fraction(1, 2)
+    """
+    share = Fraction(SHARE.check("share", text))
+    if text != str(share):
+        raise InputError(f"share={shown(text)} is not spelled as a fraction in lowest terms")
+    return share
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +150,7 @@ class State:
         """Read a state that `to_dict` wrote; LedgerBroken if it is not a state."""
         try:
             teams = {
-                name: Team(Fraction(team["share"]), Amounts.read(team["spent"]), Amounts.read(team["held"]))
+                name: Team(read_share(team["share"]), Amounts.read(team["spent"]), Amounts.read(team["held"]))
                 for name, team in fields["teams"].items()
             }
             status = fields["status"]

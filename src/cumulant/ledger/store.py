@@ -135,12 +135,20 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def _rollback(self, connection: Any) -> None:
+        """Roll back the transaction of a connection, if it has one."""
+
+    @abstractmethod
     def _has_table(self, name: str) -> bool:
         """Check that there is a table of this name."""
 
     @abstractmethod
     def damage(self) -> str | None:
         """Name the protection of the tables that was dropped, disabled or added; None if intact."""
+
+    def hides_rows(self) -> bool:
+        """Check that the database may keep entries from this reader."""
+        return False
 
     def _is_outdated(self, connection: Any) -> bool:
         """Check that the address now leads elsewhere than when this connection was made."""
@@ -201,6 +209,7 @@ class Store(ABC):
 
         All of it is durable when it ends, or none of it.
         """
+        self._local.within = None  # a signal may have kept an earlier block from being entered; blocks are never nested
         if accounts:
             self._check_writable()
         with self._operation(), self._transaction(accounts), self._within():
@@ -210,11 +219,12 @@ class Store(ABC):
 
     @contextmanager
     def _within(self) -> Iterator[None]:
-        self._local.within = True
+        self._local.within = block = object()
         try:
             yield
         finally:
-            self._local.within = False
+            if self._local.within is block:  # an abandoned block may end while another one is open
+                self._local.within = None
 
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._run_all(connection, [(statement, values)])[0]
@@ -327,6 +337,22 @@ class Store(ABC):
         """Return the entry that ended a hold."""
         return self._one("account = ? AND hold = ?", account, hold)
 
+    def end_in_rows(self, account: str, hold: int) -> Entry | None:
+        """Return the entry that ended a hold, from the rows after it and not from the index of ended holds."""
+        return self._one("account = ? AND seq > ? AND coalesce(hold, -1) = ?", account, hold, hold)
+
+    def places(self, account: str, column: str, values: Sequence[Any]) -> dict[Any, int]:
+        """Return the numbers of the entries that the database finds by their "key" or their "hold"."""
+        found: dict[Any, int] = {}
+        for start in range(0, len(values), _FEW):
+            few = values[start : start + _FEW]
+            marks = ", ".join("?" * len(few))
+            rows = self.execute(
+                f"SELECT {column}, seq FROM entry WHERE account = ? AND {column} IN ({marks})", account, *few
+            )
+            found.update(rows)
+        return found
+
     def _one(self, condition: str, *values: Any) -> Entry | None:
         rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE {condition}", *values)
         return Entry.from_row(rows[0]) if rows else None
@@ -410,18 +436,19 @@ class Store(ABC):
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Read one moment of the ledger throughout the block."""
+        self._local.within = None
         with self._operation():
-            self.execute(self.snapshot)
-            try:
+            connection = self.connection()
+            try:  # an exception from a signal may come as soon as the transaction has begun
+                self.execute(self.snapshot)
                 with self._within():
+                    connection = self.connection()  # another one, if the first was cut while it was idle
                     yield
             except UnknownOutcome:
                 self.forget()
                 raise
-            except BaseException:
-                self.execute("ROLLBACK")
-                raise
-            self.execute("ROLLBACK")
+            finally:
+                self._rollback(connection)
 
 
 def import_mark(account: str) -> str:

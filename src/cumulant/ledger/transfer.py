@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.chain import Verdict, verify
-from cumulant.ledger.entry import COLUMNS, HASHED, Entry, canonical
+from cumulant.ledger.entry import COLUMNS, HASHED, Entry, canonical, printable
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.store import Store, WriteConflict, import_mark
 
@@ -37,11 +37,17 @@ def write_csv(store: Store, out: TextIO) -> int:
     table.writerow(["account", "seq", "kind", "key", "hold", "time", "actor", "run", "hash"])
     for account in store.names():
         for entry in store.scan(account):
-            cells = [account, entry.key, entry.time, entry.actor, entry.run or ""]
-            name, key, moment, actor, run = (f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells)
-            table.writerow([name, entry.seq, entry.kind, key, entry.hold, moment, actor, run, entry.hash])
+            cells = [account, entry.kind, entry.key, entry.time, entry.actor, entry.run or "", entry.hash]
+            name, kind, key, moment, actor, run, digest = map(_cell, cells)
+            table.writerow([name, entry.seq, kind, key, entry.hold, moment, actor, run, digest])
             count += 1
     return count
+
+
+def _cell(text: str) -> str:
+    """Return a text that is no formula to a spreadsheet and no command to a terminal."""
+    shown_text = printable(text)
+    return f"'{shown_text}" if shown_text.startswith(("=", "+", "-", "@")) else shown_text
 
 
 def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:

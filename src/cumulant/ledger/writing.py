@@ -223,7 +223,7 @@ class Writer:
         body = {
             "format": FORMAT,
             "actor": self.actor,
-            "host": socket.gethostname(),
+            "host": _printed(socket.gethostname()),
             "time": moment.isoformat(timespec="seconds"),
             "version": _version(),
             **change.body,
@@ -383,9 +383,13 @@ def _version() -> str:
         return "unknown"
 
 
+def _printed(name: str) -> str:
+    """Return a name of the system; "unknown" if it does not print, because verify would refuse its entry for ever."""
+    return name if name.isprintable() and name else "unknown"
+
+
 def _user() -> str:
     try:
-        found = getpass.getuser()
-        return found if found.isprintable() and found else "unknown"
+        return _printed(getpass.getuser())
     except (OSError, KeyError, ImportError):
         return "unknown"

@@ -820,6 +820,28 @@ def test_accounts_that_are_not_shown_are_counted(page: Any) -> None:
     assert text(page, "#accounts > p") == "These are the first 1 of 300 accounts. cumulant ledger status shows all."
 
 
+def test_a_spend_whose_answer_was_lost_is_charged_once(page: Any) -> None:
+    """The form sent no key, so that a click after a lost answer was a second charge."""
+    page.find_element(By.ID, "show-ledger").click()
+    until(page, "return document.querySelector('#accounts button')")
+    page.find_element(By.CSS_SELECTOR, "#accounts button").click()
+    until(page, "return document.querySelector('#history caption') && document.querySelector('#spenders caption')")
+    before = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
+    typed(page, "spend-run", "Gaussian(sigma=80)")
+    typed(page, "token", "secret")
+    page.execute_script("""
+        const real = window.fetch;
+        window.fetch = async (...asked) => { await real(...asked); window.fetch = real; throw new TypeError("lost"); };
+    """)
+    page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    until(page, "return /nothing is charged twice/.test(document.getElementById('receipt').textContent)")
+    page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    until(page, "return /\"replayed\":true/.test(document.getElementById('receipt').textContent)")
+    until(page, f"return document.querySelectorAll('#history tbody tr').length > {before}")
+    time.sleep(0.5)
+    assert page.execute_script("return document.querySelectorAll('#history tbody tr').length") == before + 1
+
+
 def test_a_spend_is_charged_once_and_its_receipt_names_what_was_charged(page: Any) -> None:
     """A second click charged a second time, and a late receipt stood beside another run."""
     page.find_element(By.ID, "show-ledger").click()

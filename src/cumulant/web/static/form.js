@@ -15,8 +15,9 @@ async function ask(path, question, headers = {}) {
     answer = await fetch(path, question === undefined ? {} : {
       method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(question) });
   } catch { throw { error: "the page's own server does not answer; is cumulant serve still running?" }; }
-  const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status} without a sentence` }));
-  if (!answer.ok) throw found;
+  const found = await answer.json().catch(() => null);
+  if (found === null) throw { error: `the server answered ${answer.status} without a sentence` };
+  if (!answer.ok) throw { ...found, status: answer.status };
   return found;
 }
 

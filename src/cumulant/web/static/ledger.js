@@ -118,21 +118,29 @@ const Book = (() => {
     return made;
   }
 
+  const unanswered = new Map();  // the key of each request that may have been charged and has no answer
+  const fresh = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
   // A second click while the first one is answered would be a second charge, under another key.
   async function spend(event) {
     event.preventDefault();
     if (charging) return;
     const name = account, run = by("spend-run").value, button = by("spending").querySelector("button");
     const say = (text) => { by("receipt").textContent = name === account && run === by("spend-run").value ? text : `Answer for ${run} in ${name}: ${text}`; };
+    const request = JSON.stringify([name, run]);
+    if (!unanswered.has(request)) unanswered.set(request, fresh());
     charging = button.disabled = true;
     by("receipt").textContent = "Charging …";
     try {
-      const found = await ask("/api/ledger/spend", { account: name, run }, { authorization: `Bearer ${by("token").value}` });
+      const found = await ask("/api/ledger/spend", { account: name, run, key: unanswered.get(request) }, { authorization: `Bearer ${by("token").value}` });
+      unanswered.delete(request);
       say(`Receipt: ${JSON.stringify(found)}`);
       verified += 1;
       by("verdict").textContent = "";
     } catch (error) {
-      say(error.error);
+      const answered = error.status < 500 && error.status !== 429;
+      if (answered) unanswered.delete(request);
+      say(answered ? error.error : `${error.error} (Click Spend again: it sends the same key, so nothing is charged twice.)`);
       return;
     } finally { charging = button.disabled = false; }
     await accounts();

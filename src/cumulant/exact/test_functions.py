@@ -76,6 +76,12 @@ class TestFunction:
     """log R and C in balls; None if delta is the expectation itself."""
     columns: tuple[Column, ...] = field(init=False, compare=False, repr=False)
     """The lattice sums that the terms need, each once."""
+    tail_power: int = field(init=False, compare=False, repr=False)
+    """The q with |denominator(lam + iu)| >= u^q.
+
+    The factor z and a pole c <= 1 give u^2, other poles at least 1. Poles above 1 alone give less: (1 - e^-3y) would get a tail
+    that is three times too small.
+    """
 
     def __post_init__(self) -> None:
         if not 0 < min(self.poles) <= 1 or self.multiplicity not in (1, 2):
@@ -91,19 +97,11 @@ class TestFunction:
             raise ValueError(f"{self.name}: the transform of the terms has other poles")
         columns = dict.fromkeys((term.decay, m) for term in self.terms for m in range(term.power + 1))
         object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "tail_power", 2 * self.multiplicity)
 
     def _transform_of_terms(self, z: Fraction) -> Fraction:
         """Return INT_0^inf g(y) e^{-zy} dy, term by term: a m! / (c + z)^{m+1}, and m! = 1."""
         return sum((term.coefficient / (term.decay + z) ** (term.power + 1) for term in self.terms), start=Fraction(0))
-
-    @property
-    def tail_power(self) -> int:
-        """Return q with |denominator(lam + iu)| >= u^q.
-
-        The factor z and a pole c <= 1 give u^2, other poles at least 1. Poles above 1 alone give less: (1 - e^-3y) would get a
-        tail that is three times too small.
-        """
-        return 2 * self.multiplicity
 
     def denominator(self, z: Any, number: Callable[[Fraction], Any] = float) -> Any:
         """Return (z PROD (1 + z/c))^p, in floats or, with `number=BALLS.number`, in balls."""

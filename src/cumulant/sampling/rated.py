@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from cumulant.bounds.bound import Bound, amplified
@@ -107,7 +108,7 @@ class Sized(Rated):
 
     Their quotient is the rate.
 
-    Equality means the law of the sample (`_law`): the rate and the relation, unless the law depends on the sizes too.
+    Equality means the law of the sample (`law`): the rate and the relation, unless the law depends on the sizes too.
     """
 
     rate: Exact
@@ -123,6 +124,9 @@ class Sized(Rated):
     sharpened: ClassVar[str] = cast("Any", ByRelation("sharpened"))
     assumed: ClassVar[str] = cast("Any", ByRelation("assumed"))
     displaces: ClassVar[str] = cast("Any", ByRelation("displaces"))
+
+    law: ClassVar[attrgetter[tuple[Hashable, ...]]] = attrgetter("rate", "stated")
+    """Reads all that decides which records are in the sample, for one record and for several."""
 
     meant: ClassVar[str] = ""
     """The meaning of the two sizes, for an error message."""
@@ -173,14 +177,10 @@ class Sized(Rated):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sized) or type(self) is not type(other):
             return False
-        return self._law() == other._law()
+        return bool(self.law(self) == other.law(other))
 
     def __hash__(self) -> int:
-        return hash((type(self), *self._law()))
-
-    def _law(self) -> tuple[Hashable, ...]:
-        """Return all that decides which records are in the sample, for one record and for several."""
-        return self.rate, self.stated
+        return hash((type(self), self.law(self)))
 
     def __getstate__(self) -> list[Any]:
         usual = self.stated is type(self).relation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.bounds.poisson import POISSON
@@ -42,6 +43,7 @@ class WithoutReplacement(Sized):
 
     word: ClassVar[str] = "WithoutReplacement"
     fixed: ClassVar[bool] = True
+    law: ClassVar[attrgetter[tuple[Hashable, ...]]] = attrgetter("rate", "stated", "sample", "population")
     checked: ClassVar[str] = "every sample is drawn uniformly, afresh and in secret"
     statements: ClassVar[Mapping[Relation, Statement]] = {
         Relation.REPLACE_ONE: Statement(
@@ -126,9 +128,6 @@ class WithoutReplacement(Sized):
         return self.rate if (self.rate == 1 or pair.geometry) and not self.displaces else None
 
     # ---- several records
-
-    def _law(self) -> tuple[Hashable, ...]:
-        return self.rate, self.stated, self.sample, self.population
 
     def _counts(self, size: int) -> tuple[Fraction, ...] | None:
         """Return the law of how many of so many records are in the sample, where enough others take their places."""

@@ -212,7 +212,7 @@ def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:
         columns: list[Any] = []
         rows: list[Any] = []
         for loss, weight in points:
-            rows += [weight * power for power in _powers(acb(0, width * fine * loss).exp(), coarse)]
+            rows += map(acb(weight).__mul__, _powers(acb(0, width * fine * loss).exp(), coarse))
             columns += _powers(acb(0, width * loss).exp(), fine)
         product = acb_mat(len(points), coarse, rows).transpose() * acb_mat(len(points), fine, columns)
         for m, entry in enumerate(product.entries()):
@@ -374,11 +374,9 @@ class Line:
                 if self.lattice is not None:
                     found = self._lattice_weights(test, self.lattice)
                 else:
-                    lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
-                    found = [
-                        value / test.denominator(acb(lam, width * m), BALLS.number)
-                        for m, value in enumerate(self.values)
-                    ]
+                    lam, width, found = arb(self.choice.lam), 2 * arb.pi() / self.period, []
+                    for m, value in enumerate(self.values):
+                        found.append(value / test.denominator(acb(lam, width * m), BALLS.number))
             self._cache[name] = found
         return self._cache[name]  # type: ignore[no-any-return]
 

@@ -359,6 +359,18 @@ def test_the_noise_of_different_neighbours_stands_apart(capsys: pytest.CaptureFi
     assert "(made empty) meets ε ≤ 2 at δ = 1e-6 ? depends on how batches are formed" in said
 
 
+@pytest.mark.parametrize("sampling", ["shuffled", "any-order"])
+def test_an_explanation_has_the_lower_end_of_its_headline(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The headline had a lower end, and the first lines below it said that none is known."""
+    _, out, _ = asked(capsys, *CIFAR, "--epochs", "2", "--sampling", sampling, "--explain")
+    said = " ".join(out.split())
+    assert "8.88" in out.splitlines()[0]
+    assert "No lower end is known" not in said
+    assert "No accountant can report less than 8.88" in said or "At least 8.88, even if the order was secret." in said
+    _, out, _ = asked(capsys, *CIFAR, "--steps", "176", "--sampling", sampling, "--explain")
+    assert "No lower end is known: the run may be more private than this." in " ".join(out.split())
+
+
 def test_a_number_that_limits_nobody_is_not_called_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     """ "Finds at most 100 % of members" reads as a limit and is none."""
     weak = ("--batch", "64", "--records", "1797", "--delta", "1e-5", "--epochs", "9", "--noise-multiplier", "0.3")

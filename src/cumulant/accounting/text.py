@@ -154,15 +154,17 @@ def _no_epsilon(plan: Plan) -> str:
     return "no finite epsilon is known to hold: the bound is infinite at every order"
 
 
+NO_LOWER_END = "No lower end is known: the run may be more private than this."
+"""The sentence about a bound on a surrogate, of which no data sets are known that need so much."""
+
+
 def interval(plan: Plan) -> str:
     """Return the sentence about the lower end."""
-    if plan.run.surrogate:
-        return "No lower end is known: the run may be more private than this."
     found, lower, upper = plan.question.wanted, plan.lower, plan.answer.value
     if upper == 0:
         return f"The true {found} is 0."
     if not lower:  # that nothing below 0 is true says nothing
-        return ""
+        return NO_LOWER_END if plan.run.surrogate else ""
     least = rounded_down(lower)
     return f"The true {found} lies in [{least}, {rounded_up(upper)}]. No accountant can report less than {least} for this run."
 

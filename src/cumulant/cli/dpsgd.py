@@ -491,7 +491,8 @@ def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]], rate: str | None)
 
     width = columns_of_output()
     if len(rows) == 1:
-        typer.echo(f"\n{answer.explanation(rows[0][1])}")
+        least = _secret_order(*rows[0])
+        typer.echo(f"\n{answer.explanation(rows[0][1], least and f'{least[:1].upper()}{least[1:]}.')}")
     relations = {sgd.relation for sgd, _ in rows}
     typer.echo(f"\n{textwrap.fill(DOUBLED, width)}" if len(relations) > 1 or "replace-one" in relations else "")
     _table(rows)

@@ -31,7 +31,7 @@ GLOSSARY = {
     "claim": "An (epsilon, delta) that somebody states. check says that it holds, is false, or is open.",
     "clipping norm": "The length to which each gradient or update is shortened before it is added.",
     "column norm": "The largest norm of a column of the matrix of correlated noise. "
-    "JAX Privacy divides its noise multiplier by it.",
+    "JAX Privacy's noise multiplier is the deviation over clipping norm times column norm.",
     "component": "A distinct mechanism of a run, with the number of its rounds.",
     "composition": "Several mechanisms on the same data. Their losses add up.",
     "conformance": "A test whether a loader draws the samples that are accounted for.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,6 +135,21 @@ def test_an_entry_for_the_registry(shell: Shell, tmp_path: Path) -> None:
     code, _, err = shell("--sampling", "poisson", "--statement", "registry", *WORDS)
     assert code == 2
     assert "--deployment FILE" in err
+
+
+def test_a_slow_claim_shows_which_row_is_judged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was silent for half a minute; nothing is shown unless stderr is a terminal."""
+    loop = ["dpsgd", "--batch", "64", "--records", "1800", "--epochs", "2", "--delta", "1e-5", "--claim", "0.4"]
+    monkeypatch.setattr("cumulant.cli.card.PATIENCE", 1e-3)
+    answer([*loop, "--noise-multiplier", "3"])
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    answer([*loop, "--noise-multiplier", "3.1"])
+    said = capsys.readouterr().err
+    assert "judging fixed-size, 1 of 5 …" in said
+    assert said.endswith("\x1b[K")
 
 
 def test_verdicts_and_exit_codes(shell: Shell) -> None:

@@ -121,6 +121,25 @@ def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[st
     assert len(quiet.strip().replace(".", "").lstrip("0")) >= 9
 
 
+def test_epochs_of_all_ways_are_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """There were five lists below each other, in another order than the rows above them."""
+    words = ("dpsgd", "--batch", "64", "--records", "1797", "--delta", "1e-5", "--epochs", "3", "--noise-multiplier", "1")
+    _, out, _ = asked(capsys, *words, "--json", "--per-epoch")
+    spent = {row["sampling"]: [rounded_up(each["epsilon"]) for each in row["per_epoch"]] for row in json.loads(out)["rows"]}
+    _, out, _ = asked(capsys, *words, "--per-epoch")
+    title, head, *rows = out.splitlines()[-5:]
+    assert title == "epsilon after each epoch (rounded up):"
+    assert head.split() == ["epoch", "poisson", "balls-in-bins", "fixed-size", "shuffled;", "any-order"]
+    shown = ("poisson", "balls-in-bins", "fixed-size", "any-order")
+    for epoch, row in enumerate(rows):
+        assert row.split() == [str(epoch + 1), *(spent[name][epoch] for name in shown)]
+    assert spent["shuffled"] == spent["any-order"]
+    for other in (("--statement", "text", "--sampling", "poisson"), ("--claim", "1")):
+        code, out, err = asked(capsys, *words, "--per-epoch", *other)
+        assert (code, out) == (2, "")
+        assert f"--per-epoch and {other[0]} print different things; give one of them" in err
+
+
 @pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
 def test_dpsgd_and_calibrate_find_the_same_noise(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("dpsgd", *PLAN, "--epsilon", "3", "--sampling", sampling)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cumulant.cli.card import Card, columns_of_output, print_card
+from cumulant.cli.card import Card, columns_of_output, patient, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
-from cumulant.cli.loop_card import LoopRow, large_delta, loops_card
+from cumulant.cli.loop_card import LoopRow, group_by_relation, large_delta, loops_card
 from cumulant.cli.options import Explain, Json
 from cumulant.cli.statement import (
     FORMS,
@@ -229,6 +229,9 @@ def dpsgd(
             for name in ([sampling] if sampling else known)
         ]
         raise refuse_folder(out, [str(sgd.run) for sgd in loops], delta, claim, unit)
+    for option, other in (("--statement", statement), ("--claim", claim)):
+        if per_epoch and other is not None:
+            raise InputError(f"--per-epoch and {option} print different things; give one of them")
     worded = bool(given) or setting is not None or deployment is not None
     _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
     plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
@@ -250,12 +253,13 @@ def dpsgd(
         careful += [*_counted_passes(loops[0]), *_replaced_loader(loops[0])] if sampling else []
         checked = [loops[0].loop.checked, FIXED]
         return print_claim(loops, claim, claimed, asked, described, as_json, quiet, careful, checked=checked)
-    rows = []
-    for name in [sampling] if sampling else known:
+    rows, names = [], [sampling] if sampling else list(known)
+    for number, name in enumerate(names, start=1):
         sgd = replace(plan, sampling=name, noise_bands=bands)
-        if epsilon is not None:
-            sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
-        rows.append((sgd, sgd.guarantee(delta=asked)))
+        with patient(f"accounting for {name}, {number} of {len(names)}"):
+            if epsilon is not None:
+                sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
+            rows.append((sgd, sgd.guarantee(delta=asked)))
     if quiet:
         for sgd, found in rows:
             number = bare_number(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
@@ -275,8 +279,8 @@ def dpsgd(
         )
     if explain:
         _print_explanation(rows, rate)
-    for sgd, _ in rows if per_epoch else ():
-        _print_epochs(sgd, asked)
+    if per_epoch:
+        _print_epochs([sgd for sgd, _ in rows], asked)
     return _code(rows)
 
 
@@ -509,12 +513,45 @@ def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]], rate: str | None)
         typer.echo(textwrap.fill(f"{sgd.sampling}: {_assumes(sgd, rate)}.", width, subsequent_indent="  "))
 
 
-def _print_epochs(sgd: NoisySGD, delta: Exact) -> None:
+def _print_epochs(loops: list[NoisySGD], delta: Exact) -> None:
+    """Print what is spent after each epoch: one row for each, and one column for each way to form batches.
+
+    A single way also has its steps. Ways with equal numbers share a column. The columns are in the order of the card.
+    """
     from cumulant.accounting.numbers import rounded_up
 
-    typer.echo(f"\n{sgd.sampling}, after each epoch (rounded up):")
-    for spent in sgd.per_epoch(delta):
-        typer.echo(f"  epoch {spent['epoch']:>5,}  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
+    ordered = [sgd for group in group_by_relation(loops, lambda sgd: sgd.relation).values() for sgd in group]
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for number, sgd in enumerate(ordered, start=1):
+        with patient(f"epochs of {sgd.sampling}, {number} of {len(ordered)}"):
+            spent = sgd.per_epoch(delta)
+        columns.setdefault(tuple(rounded_up(each["epsilon"]) for each in spent), []).append(sgd.sampling)
+    if len(ordered) == 1:
+        typer.echo(f"\n{ordered[0].sampling}, after each epoch (rounded up):")
+        for each in spent:
+            step = _kept_steps(ordered[0], each["epoch"], each["step"])
+            typer.echo(f"  epoch {each['epoch']:>5,}  step {step:>9,}  epsilon {rounded_up(each['epsilon'])}")
+        return
+    last = max(map(len, columns))
+    dash = "" if all(len(cells) == last for cells in columns) else "; a dash: this way has no such epoch"
+    typer.echo(f"\nepsilon after each epoch (rounded up{dash}):")
+    heads = ["; ".join(names) for names in columns.values()]
+    widths = [max(len(head), *map(len, cells)) for head, cells in zip(heads, columns, strict=True)]
+    typer.echo("  epoch  " + "  ".join(head.rjust(width) for head, width in zip(heads, widths, strict=True)))
+    for row in range(last):
+        cells = [cells[row] if row < len(cells) else "-" for cells in columns]
+        shown = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        typer.echo(f"  {row + 1:>5,}  {shown}")
+
+
+def _kept_steps(sgd: NoisySGD, epoch: int, counted: int) -> int:
+    """Return the steps after an epoch of a loop that keeps its short last batch; `counted` where it may not keep it.
+
+    `shuffled` and `any-order` visit each record once per epoch; they are accounted by passes, of which steps are no part.
+    """
+    if sgd.epochs is None or sgd.noise_bands is not None or sgd.sampling not in ("shuffled", ANY_ORDER):
+        return counted
+    return math.ceil(min(Fraction(epoch), Fraction(plan_epochs(str(sgd.epochs)))) * -(-sgd.records // sgd.batch))
 
 
 def _answer_history(run: Expression, delta: Exact, explain: bool, as_json: bool, quiet: bool) -> int:

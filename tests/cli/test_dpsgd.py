@@ -123,9 +123,23 @@ def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[st
 
 def test_epochs_of_all_ways_are_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     """There were five lists below each other, in another order than the rows above them."""
-    words = ("dpsgd", "--batch", "64", "--records", "1797", "--delta", "1e-5", "--epochs", "3", "--noise-multiplier", "1")
+    words = (
+        "dpsgd",
+        "--batch",
+        "64",
+        "--records",
+        "1797",
+        "--delta",
+        "1e-5",
+        "--epochs",
+        "3",
+        "--noise-multiplier",
+        "1",
+    )
     _, out, _ = asked(capsys, *words, "--json", "--per-epoch")
-    spent = {row["sampling"]: [rounded_up(each["epsilon"]) for each in row["per_epoch"]] for row in json.loads(out)["rows"]}
+    spent = {
+        row["sampling"]: [rounded_up(each["epsilon"]) for each in row["per_epoch"]] for row in json.loads(out)["rows"]
+    }
     _, out, _ = asked(capsys, *words, "--per-epoch")
     title, head, *rows = out.splitlines()[-5:]
     assert title == "epsilon after each epoch (rounded up):"

@@ -73,7 +73,7 @@ def headline(plan: Plan) -> str:
 
     >>> from cumulant.mechanisms.pure_dp import PureDP
     >>> headline(PureDP(1).guarantee(delta=0).plan)
-    'epsilon = 1 (rounded up) at delta = 0, for neighbours under the relation under which the sensitivities are stated.'
+    'epsilon = 1 (rounded up) at delta = 0, for neighbours under the relation that you mean.'
     """
     question, run = plan.question, plan.run
     epsilon, delta = plan.statement
@@ -234,7 +234,12 @@ def protected(run: RunRecord) -> str:
     >>> protected(Gaussian(sigma=1, relation="add-remove").record())
     'one record added or removed'
     """
-    return run.relation.protected_for(run.groups[0], run.user)
+    found = run.relation.protected_for(run.groups[0], run.user)
+    return (
+        found
+        if _has_sensitivity(run)
+        else found.replace("as the sensitivities are stated", "under the neighbours that you mean")
+    )
 
 
 def membership(caught: float, found: str = MEMBERS) -> str:
@@ -259,7 +264,15 @@ def relation(run: RunRecord) -> str:
     'for neighbours under the relation under which the sensitivities are stated'
     """
     # parts about smaller groups hold for smaller groups only
-    return run.relation.neighbours_for(run.groups[0], run.user)
+    found = run.relation.neighbours_for(run.groups[0], run.user)
+    return (
+        found if _has_sensitivity(run) else found.replace("under which the sensitivities are stated", "that you mean")
+    )
+
+
+def _has_sensitivity(run: RunRecord) -> bool:
+    """Return True if a mechanism of the run states a sensitivity; laws, curves and promises have none."""
+    return any(part.source.rests_on_sensitivity() for part in run.nested())
 
 
 # ---- what ran

@@ -235,11 +235,9 @@ def protected(run: RunRecord) -> str:
     'one record added or removed'
     """
     found = run.relation.protected_for(run.groups[0], run.user)
-    return (
-        found
-        if _has_sensitivity(run)
-        else found.replace("as the sensitivities are stated", "under the neighbours that you mean")
-    )
+    if run.relation is not Relation.ANY or _has_sensitivity(run):
+        return found
+    return found.replace("as the sensitivities are stated", "under the neighbours that you mean")
 
 
 def membership(caught: float, found: str = MEMBERS) -> str:

@@ -543,7 +543,7 @@ def verify(
 ) -> None:
     """Check that nothing was changed, left out or overspent.
 
-    Names the first broken entry. Exit code 4: it is broken.
+    Names the first damaged entry. Exit code 4: the ledger is damaged.
 
     \b
     Examples:

@@ -240,6 +240,16 @@ def protected(run: RunRecord) -> str:
     return found.replace("as the sensitivities are stated", "under the neighbours that you mean")
 
 
+def witness_words(run: RunRecord, witness: str) -> str:
+    """Return the name of neighbouring data sets in words; for a user who joins or leaves, the record is one user.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> witness_words(Gaussian(sigma=1).record(), "data sets with and without one record that counts (Proposition 11)")
+    'data sets with and without one record that counts (Proposition 11)'
+    """
+    return witness.replace("one record that counts", "one user") if run.user else witness
+
+
 def membership(caught: float, found: str = MEMBERS) -> str:
     """Return the sentence about members that an attacker finds with 1 % false alarms; `found` is their name.
 
@@ -263,9 +273,9 @@ def relation(run: RunRecord) -> str:
     """
     # parts about smaller groups hold for smaller groups only
     found = run.relation.neighbours_for(run.groups[0], run.user)
-    return (
-        found if _has_sensitivity(run) else found.replace("under which the sensitivities are stated", "that you mean")
-    )
+    if run.relation is not Relation.ANY or _has_sensitivity(run):
+        return found
+    return found.replace("under which the sensitivities are stated", "that you mean")
 
 
 def _has_sensitivity(run: RunRecord) -> bool:

@@ -37,9 +37,10 @@ GLOSSARY = {
     "conformance": "A test whether a loader draws the samples that are accounted for.",
     "conversion": "The step from Rényi divergences to an epsilon at a delta.",
     "correlated noise": "Noise of a step that takes back a part of earlier noise: DP-FTRL, BandMF, BLT. "
-    "See MatrixMechanism.",
+    "See MatrixMechanism, and from_tree and from_matrix of Gaussian.",
     "curve": "The cumulant K, or the Rényi divergence, as a function of the order.",
-    "DataLoader": "The loader of torch. With shuffle=True it draws shuffled batches, whose order is not known to be secret.",
+    "DataLoader": "The loader of torch. With shuffle=True it draws shuffled batches, whose order is not known to be secret. "
+    "Account for it as any-order, or use ShuffledSampler.",
     "delta": "The amount by which the epsilon statement may fail. Choose it far below one over the number of records.",
     "direction": "Which of two neighbours comes first. Removing a record can cost more than adding it, or less.",
     "dominating pair": "Two output laws that are at least as easy to tell apart as the outputs on any two neighbours.",

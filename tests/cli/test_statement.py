@@ -98,6 +98,17 @@ def test_prose_has_a_rate_that_people_read(capsys: pytest.CaptureFixture[str]) -
     assert "Poisson(rate=0.011363685131072998046875) * 88` with" in capsys.readouterr().out
 
 
+def test_a_delta_has_one_spelling(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    """Markdown had 1e-05 in its table beside 1e-5 in its sentence, and so had check --explain."""
+    _, out, _ = shell("--sampling", "shuffled", "--statement", "markdown")
+    assert "| 1e-5 |" in out
+    assert "1e-05" not in out
+    answer(["check", "Gaussian(sigma=1)", "--epsilon", "2", "--delta", "1e-5", "--explain"])
+    out = capsys.readouterr().out
+    assert "(2, 1e-5)-differential privacy" in out
+    assert "1e-05" not in out
+
+
 def test_a_statement_names_its_accountant_and_its_caveats(shell: Shell) -> None:
     words = ("--sampling", "poisson", "--noise", "float", "--sampler", "my own loader")
     code, out, _ = shell(*words, "--statement", "text")

@@ -471,7 +471,7 @@ def verdict(
     found: str, claimed: float, delta: float, epsilon: float, lower: float | None, witness: str, rigour: str
 ) -> Iterator[str]:
     """Yield the verdict about a claim, and the reason."""
-    claim = f"({claimed:.15g}, {delta:.15g})-differential privacy"
+    claim = f"({rounded_up(claimed, 15)}, {rounded_up(delta, 15)})-differential privacy"
     shown = "proved" if rigour == "proved" else "known"
     proved = f"epsilon = {rounded_up(epsilon)} is {shown} to be enough" if epsilon < math.inf else "nothing is proved"
     needed = "" if lower is None else f"at least {rounded_down(lower)} is needed by {witness}"

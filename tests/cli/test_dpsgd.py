@@ -26,7 +26,8 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str], monkeypa
     code, out, _ = asked(capsys, *words)
     assert code == 0
     assert out.startswith("  ε = 0.")
-    assert len(out.splitlines()) <= 12
+    assert len(out.splitlines()) <= 13
+    assert "More " in out
     assert "if Opacus got the loader, it is Poisson: add --rate opacus" in out
     for name in ("fixed-size", "poisson", "balls-in-bins", "shuffled"):
         (row,) = [line for line in out.splitlines() if line.startswith(f"  {name}  ")]
@@ -34,6 +35,7 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str], monkeypa
     code, out, _ = asked(capsys, *words, "--explain")
     for said in ("The factor 2", "replace-one", "add-remove", "What each assumes of the loop"):
         assert said in out
+    assert "--explain" not in out  # it is there already
     code, out, _ = asked(capsys, *words, "--json", "--per-epoch")
     rows = {row["sampling"]: row for row in json.loads(out)["rows"]}
     assert code == 0
@@ -371,7 +373,8 @@ def test_a_loader_in_any_order_gets_plain_words(
     assert "no lower end is known" in out  # the last pass may have been broken off
     _, out, _ = asked(capsys, *CIFAR, "--epochs", "40")
     assert "any-order      ε = 157.9, no useful guarantee: DataLoader(shuffle=True)" in out
-    assert len(out.splitlines()) <= 12
+    assert len(out.splitlines()) <= 13
+    assert "More " in out
 
 
 def test_poisson_samples_with_one_record_replaced(capsys: pytest.CaptureFixture[str]) -> None:

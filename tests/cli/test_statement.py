@@ -106,6 +106,8 @@ def test_a_delta_has_one_spelling(shell: Shell, capsys: pytest.CaptureFixture[st
     answer(["check", "Gaussian(sigma=1)", "--epsilon", "2", "--delta", "1e-5", "--explain"])
     out = capsys.readouterr().out
     assert "(2, 1e-5)-differential privacy" in out
+    assert "  --json" in out
+    assert "--explain" not in out  # it was offered above itself
     assert "1e-05" not in out
 
 

@@ -166,7 +166,7 @@ def answer(asked: LineQuestion) -> int:
     if text is not None:
         sys.stdout.write(f"{text}\n")
     if card is not None:
-        print_card(card)
+        print_card(card, asked.explain)
     if proof:
         sys.stdout.write(f"\n{proof}\n")
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK

@@ -154,7 +154,7 @@ def check(
         typer.echo(found.to_json())
     else:
         given = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").accuracy
-        print_card(_claim_card(found, run.record(), float(given)))
+        print_card(_claim_card(found, run.record(), float(given)), explain)
         if explain:
             record = run.record()
             typer.echo(
@@ -247,7 +247,7 @@ def verify(
     elif as_json:
         typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
-        print_card(_confirmation_card(found, checked, lower, confirmed))
+        print_card(_confirmation_card(found, checked, lower, confirmed), explain)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*text.confirmation(found.proof, checked, lower))}")
     return ExitCode.OK if confirmed else ExitCode.NO
@@ -318,7 +318,7 @@ def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> 
         if found.claim is not None:
             card.rows.insert(0, ("Claim", _claim_words(found.claim.to_dict())))
         _add_unit(card, describe_unit(found.unit))
-        print_card(card)
+        print_card(card, explain)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*describe_result(found))}")
     return ExitCode.OK if found.holds else ExitCode.NO

@@ -271,11 +271,13 @@ def dpsgd(
     careful = large_delta(asked, records, "records")
     if sampling:
         print_card(
-            _run_card(*rows[0], epsilon, [*careful, *_counted_passes(rows[0][0]), *_replaced_loader(rows[0][0])])
+            _run_card(*rows[0], epsilon, [*careful, *_counted_passes(rows[0][0]), *_replaced_loader(rows[0][0])]),
+            explain,
         )
     else:
         print_card(
-            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_loader(plan))])
+            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_loader(plan))]),
+            explain,
         )
     if explain:
         _print_explanation(rows, rate)
@@ -444,16 +446,13 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None, careful: lis
 def _rows_card(
     rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delta: Exact, noise: str | None, careful: list[str]
 ) -> Card:
-    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row.
-
-    A warning takes the place of further options, so that twelve lines suffice; --help has them.
-    """
+    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row."""
     lines = [LoopRow.read(sgd, found, _formed(sgd, epsilon), epsilon) for sgd, found in rows]
     card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
     card.add("Loop", _describe(rows[0][0], noise))
     card.add("Noise", _noise_words(rows[0][0]))
     card.add("Careful", careful)
-    card.add("More", "" if careful else MORE)
+    card.add("More", MORE)
     return card
 
 
@@ -566,7 +565,7 @@ def _answer_history(run: Expression, delta: Exact, explain: bool, as_json: bool,
     else:
         card = answer.answer_card(found)
         card.rows.insert(len(card.rows) - 1, ("Careful", [ACCOUNTED]))
-        print_card(card)
+        print_card(card, explain)
         if explain:
             typer.echo(f"\n{answer.explanation(found)}")
     return int(math.isinf(found.epsilon))

@@ -9,7 +9,7 @@ import pytest
 import cumulant as cm
 from cumulant.accounting.numbers import rounded_up
 from cumulant.cli.app import answer
-from cumulant.training.sgd import SAMPLINGS
+from cumulant.training.sgd import CORRELATED, SAMPLINGS
 
 DIGITS = ["--batch", "64", "--records", "1797", "--delta", "1e-5"]
 
@@ -123,6 +123,16 @@ def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[st
     assert len(quiet.strip().replace(".", "").lstrip("0")) >= 9
 
 
+def test_random_allocation_is_led_to_balls_in_bins(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", *DIGITS, "--epochs", "3", "--noise-multiplier", "4", "--sampling")
+    code, out, err = asked(capsys, *words, "random-allocation")
+    assert (code, out) == (2, "")
+    assert "(balls-in-bins is random allocation with one step in each pass)" in err
+    code, out, _ = asked(capsys, *words, "balls-in-bins")
+    assert code == 0
+    assert "@ RandomAllocation(steps=28) * 3" in " ".join(out.split())  # with the default of one pick
+
+
 def test_epochs_of_all_ways_are_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     """There were five lists below each other, in another order than the rows above them."""
     words = (
@@ -154,6 +164,33 @@ def test_epochs_of_all_ways_are_one_table(capsys: pytest.CaptureFixture[str]) ->
         code, out, err = asked(capsys, *words, "--per-epoch", *other)
         assert (code, out) == (2, "")
         assert f"--per-epoch and {other[0]} print different things; give one of them" in err
+
+
+def test_steps_are_those_of_each_way(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One number of steps stood beside rows of 7032, 7020 and 7050; passes that keep a short batch lost it."""
+    monkeypatch.setenv("COLUMNS", "120")
+    loop = (
+        "dpsgd",
+        "--batch",
+        "256",
+        "--records",
+        "60000",
+        "--epochs",
+        "3",
+        "--noise-multiplier",
+        "4",
+        "--delta",
+        "1e-5",
+    )
+    for bands, ways in (([], SAMPLINGS), (["--noise-bands", "1,0.5"], CORRELATED)):
+        _, out, _ = asked(capsys, *loop, *bands, "--explain")
+        assert "702 to 705 steps with batches of 256 of 60,000" in out
+        steps_of = ("704", "704", "702", "705", "705") if not bands else ("702", "704", "705", "705")
+        for name, steps in zip(ways, steps_of, strict=True):
+            (line,) = [each for each in out.splitlines() if each.startswith(f"{name}  ") and "@" in each]
+            assert f"  {steps}  " in line
+    _, out, _ = asked(capsys, *loop, "--per-epoch", "--sampling", "any-order")
+    assert [line.split()[3] for line in out.splitlines()[-3:]] == ["235", "470", "705"]
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "shuffled"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -59,6 +59,9 @@ MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
 
 FIXED = "all parameters were fixed in advance"
 """The fact to check about every loop."""
+
+RANDOM_ALLOCATION = "balls-in-bins is random allocation with one step in each pass"
+"""A hint for those who know a way to form batches by the name of its scheme."""
 
 REPLACED_LOADER = "if Opacus' make_private got this loader, it replaced it: your run is Poisson (--rate opacus)"
 """A note on DataLoader(shuffle=True) beside Opacus."""
@@ -212,9 +215,9 @@ def dpsgd(
     known = SAMPLINGS if bands is None else CORRELATED
     sampling = None if sampling is None else sampling.lower()
     if sampling is not None and sampling not in known:
-        raise InputError(
-            f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {_quoted_where_ambiguous(known)}"
-        )
+        allocated = sampling.replace("_", "-") in ("random-allocation", "randomallocation") and bands is None
+        meant = f" ({RANDOM_ALLOCATION})" if allocated else nearest(sampling, known)
+        raise InputError(f"sampling={sampling!r} is unknown{meant}; choose one of {_quoted_where_ambiguous(known)}")
     if rate is not None:
         if sampling not in (None, "poisson") or bands is not None:
             other = "--noise-bands" if bands is not None else sampling
@@ -248,7 +251,10 @@ def dpsgd(
     if claim is not None:
         _check_unexplained(explain)
         loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
-        claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
+        claimed, described = (
+            EPSILON.check("claim", claim),
+            _describe(plan, noise_multiplier, rate, [_steps(sgd) for sgd in loops]),
+        )
         careful = [*large_delta(asked, records, "records"), *_about_opacus(loops, rate)]
         careful += [*_counted_passes(loops[0]), *_replaced_loader(loops[0])] if sampling else []
         checked = [loops[0].loop.checked, FIXED]
@@ -336,10 +342,22 @@ def plan_epochs(epochs: str) -> Exact:
     return POSITIVE.check("epochs", epochs)
 
 
-def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None) -> str:
-    """Return the loop in words."""
+def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None, steps: Sequence[int] = ()) -> str:
+    """Return the loop in words; `steps` are those of several ways to form batches, if they may differ."""
     batches = f"batches of {plan.batch:,} of {plan.records:,}" if rate is None else f"Poisson rate {rate}"
-    return f"{plan.total_steps:,} steps with {batches}" + (f", noise multiplier {noise}" if noise else "")
+    least, most = min(steps, default=plan.total_steps), max(steps, default=plan.total_steps)
+    count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{count} steps with {batches}" + (f", noise multiplier {noise}" if noise else "")
+
+
+def _steps(sgd: NoisySGD) -> int:
+    """Return the steps of the accounted run, or those of its passes with a short last batch kept."""
+    from cumulant.mechanisms.matrix_mechanism import MatrixRun
+
+    run = sgd.run
+    if isinstance(run, MatrixRun):
+        return int(run.inner.steps or sgd.total_steps)
+    return _kept_steps(sgd, sgd.planned_passes, sgd.total_steps)
 
 
 def _about_opacus(loops: list[NoisySGD], rate: str | None) -> list[str]:
@@ -449,7 +467,7 @@ def _rows_card(
     """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row."""
     lines = [LoopRow.read(sgd, found, _formed(sgd, epsilon), epsilon) for sgd, found in rows]
     card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
-    card.add("Loop", _describe(rows[0][0], noise))
+    card.add("Loop", _describe(rows[0][0], noise, steps=[_steps(sgd) for sgd, _ in rows]))
     card.add("Noise", _noise_words(rows[0][0]))
     card.add("Careful", careful)
     card.add("More", MORE)
@@ -643,14 +661,15 @@ def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
     """Print one line for each way to form batches, with the run that is accounted."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
 
-    lines = [("sampling", "neighbours", "noise multiplier", "epsilon", "at least", "what is accounted")]
+    lines = [("sampling", "neighbours", "noise multiplier", "epsilon", "at least", "steps", "what is accounted")]
     for sgd, found in rows:
         lower = "-" if found.lower is None else rounded_down(found.lower)
         noise = str(sgd.noise_multiplier)
-        lines.append((sgd.sampling, str(sgd.relation), noise, rounded_up(found.epsilon), lower, str(sgd.run)))
-    widths = [max(len(line[i]) for line in lines) for i in range(5)]
+        numbers = (noise, rounded_up(found.epsilon), lower, f"{_steps(sgd):,}")
+        lines.append((sgd.sampling, str(sgd.relation), *numbers, str(sgd.run)))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)]
     for line in lines:
-        typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]))
+        typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1]]))
 
 
 def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool, rate: str | None) -> dict[str, Any]:

@@ -319,3 +319,11 @@ def test_a_plan_in_words_has_its_noise_bands() -> None:
     plan = cm.NoisySGD(batch=60, records=600, noise_multiplier=4, epochs=2, noise_bands=[1, "0.5"], sampling="min-sep")
     assert "noise multiplier 4, noise bands 1, 0.5, min-sep batches" in str(plan)
     assert "bands" not in str(cm.NoisySGD(batch=60, records=600, noise_multiplier=4, epochs=2))
+
+
+def test_a_rate_keeps_the_numbers_that_were_given() -> None:
+    """It was "8/1875", in which nobody finds the batch and the records again."""
+    run = cm.NoisySGD(batch=256, records=60000, noise_multiplier=1, epochs=3, sampling="poisson").run
+    assert 'Poisson(rate="256/60000")' in str(run)
+    assert cm.parse(str(run)) == run == cm.Gaussian(sigma=1, relation="add-remove") @ cm.Poisson(rate="8/1875") * 704
+    assert "rate=0.01024" in str(cm.NoisySGD(512, 50000, 1, 60, sampling="poisson").run)

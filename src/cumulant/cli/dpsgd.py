@@ -646,13 +646,13 @@ def _gain(sgd: NoisySGD, found: Guarantee) -> str:
 def _replaced(sgd: NoisySGD, found: Guarantee) -> str:
     """Say what the same Poisson samples cost if a record is replaced: the number beside replace-one rows."""
     from cumulant.accounting.numbers import rounded_up
-    from cumulant.domains import spelling
+    from cumulant.domains import quotient_spelling
     from cumulant.mechanisms.gaussian import Gaussian
     from cumulant.relation import Relation
     from cumulant.sampling.poisson import Poisson
 
     noisy_sum = Gaussian.from_clipping(norm=1, noise=str(sgd.noise_multiplier), relation=Relation.REPLACE_ONE)
-    drawn = Poisson(rate=spelling(Fraction(sgd.batch, sgd.records)), relation="replace-one")
+    drawn = Poisson(rate=quotient_spelling(sgd.batch, sgd.records), relation="replace-one")
     epsilon = (noisy_sum @ drawn * sgd.total_steps).epsilon(delta=found.delta)
     return f"the same samples have epsilon {rounded_up(epsilon)} if one record is replaced by another (replace-one)."
 

@@ -17,7 +17,7 @@ from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import brief
 from cumulant.calibrate import calibrate
-from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, spelling
+from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, quotient_spelling, spelling
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.html_box import facts_box
 from cumulant.mechanisms.gaussian import Gaussian
@@ -73,7 +73,7 @@ def _fixed_size(sgd: NoisySGD) -> Expression:
 
 
 def _poisson(sgd: NoisySGD) -> Expression:
-    step = sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records)))
+    step = sgd.noisy_sum @ Poisson(rate=quotient_spelling(sgd.batch, sgd.records))
     return step @ User(records=sgd.records_per_user or 1)
 
 

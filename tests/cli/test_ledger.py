@@ -241,7 +241,12 @@ def test_create_says_what_the_rule_means(shell: Shell) -> None:
     """The notes are on stderr: what is printed stays a receipt, and JSON stays JSON."""
     wanted = ["--epsilon", "1", "--delta", "1e-6"]
     for name, more, said in (
-        ("a", [], "Rule: adaptive. Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian"),
+        (
+            "a",
+            [],
+            "Rule: adaptive. Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian fits more. "
+            "Nothing is spent yet: another account with --mode gaussian is possible.",
+        ),
         ("b", ["--mode", "gaussian"], "Rule: gaussian. It takes Gaussian noise and pure mechanisms"),
         ("c", ["--mode", "planned", "--plan", "PureDP(0.1)"], "Rule: planned. It takes what the plan names"),
     ):

@@ -165,6 +165,12 @@ def test_the_history_shows_the_part_of_each_charge(shell: Shell) -> None:
     assert f"{percent(used)} of what its rule counts, which is not epsilon; at 100 %" in shell("status", "a")
 
 
+def test_a_question_mark_is_led_to_values(shell: Shell) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    said = shell("status", "a", "Laplace(scale=?)", code=2)
+    assert "try values with cumulant ledger status LEDGER NAME RUN, or cumulant calibrate for an empty account" in said
+
+
 def test_a_planned_account_counts_its_runs(shell: Shell) -> None:
     """1 of 5 read 20.1 %, and a refusal said that all of epsilon was spent."""
     shell(

@@ -481,6 +481,11 @@ def status(
 
             typer.echo(f"Somebody with one record in each of {union} has ({rounded_up(epsilon)}, {rounded_up(delta)}).")
         return
+    if expression and "?" in expression:
+        raise InputError(
+            "status takes a number in the place of '?'; try values with cumulant ledger status LEDGER NAME RUN, or cumulant "
+            "calibrate for an empty account"
+        )
     found = [ledger.account(each).status() for each in ([name] if name else ledger.accounts())]
     fits = ledger.account(name).would_fit(expression) if name and expression else None
     if as_json:

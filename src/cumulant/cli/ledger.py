@@ -527,7 +527,8 @@ def history(
     if as_json:
         tables.history_json(entries, shown)
     else:
-        tables.history(entries, shown, account._writer.policy(account.name)[1].rule.used)
+        ender = partial(account._writer.store.end_of_hold, account.name)
+        tables.history(entries, shown, account._writer.policy(account.name)[1].rule.used, ender)
 
 
 @app.command()

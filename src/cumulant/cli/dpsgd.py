@@ -260,9 +260,9 @@ def dpsgd(
         checked = [loops[0].loop.checked, FIXED]
         return print_claim(loops, claim, claimed, asked, described, as_json, quiet, careful, checked=checked)
     rows, names = [], [sampling] if sampling else list(known)
-    for number, name in enumerate(names, start=1):
+    for place, name in enumerate(names, start=1):
         sgd = replace(plan, sampling=name, noise_bands=bands)
-        with patient(f"accounting for {name}, {number} of {len(names)}"):
+        with patient(f"accounting for {name}, {place} of {len(names)}"):
             if epsilon is not None:
                 sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
             rows.append((sgd, sgd.guarantee(delta=asked)))

@@ -352,11 +352,9 @@ def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None, steps:
 
 def _steps(sgd: NoisySGD) -> int:
     """Return the steps of the accounted run, or those of its passes with a short last batch kept."""
-    from cumulant.mechanisms.matrix_mechanism import MatrixRun
-
-    run = sgd.run
-    if isinstance(run, MatrixRun):
-        return int(run.inner.steps or sgd.total_steps)
+    if sgd.noise_bands is not None:
+        matrix = getattr(sgd.run, "inner", None)
+        return int(getattr(matrix, "steps", None) or sgd.total_steps)
     return _kept_steps(sgd, sgd.planned_passes, sgd.total_steps)
 
 

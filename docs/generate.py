@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cumulant.accounting.numbers import rounded_down, rounded_up
+from cumulant.accounting.numbers import rounded_down, rounded_nearest, rounded_up
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = "Gaussian(noise_multiplier=1, relation='add-remove') @ Poisson(rate=512/50000) * 5860"
@@ -106,10 +106,10 @@ def comparison() -> str:
 
 
 def shown_epsilon(value: float | str | None) -> str:
-    """A peer's answer in a cell: its epsilon rounded up, a dash where it has none, or the name of its error."""
+    """A peer's answer in a cell: its epsilon rounded to the nearest, a dash where it has none, or the name of its error."""
     if value is None:
         return "–"
-    return rounded_up(value) if isinstance(value, float | int) else value
+    return rounded_nearest(value) if isinstance(value, float | int) else value
 
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import cumulant as cm
-from cumulant.accounting.numbers import rounded_up
+from cumulant.accounting.numbers import rounded_nearest, rounded_up
 from cumulant.plotting.curve_labels import label_curves
 from cumulant.plotting.drawing import canvas, grid, save
 from cumulant.plotting.sheet import label_ticks
@@ -38,7 +38,8 @@ def interval() -> Any:
     axes = figure.subplots()
     for place, (name, epsilon, colour) in enumerate(reversed(rows)):
         axes.plot([epsilon], [place], "o", color=colour, markersize=8, zorder=3)
-        axes.text(epsilon + 0.012, place, f"{name}: {rounded_up(epsilon)}", va="center", fontsize=9, color=colour)
+        shown = rounded_up(epsilon) if name == "cumulant" else rounded_nearest(epsilon)
+        axes.text(epsilon + 0.012, place, f"{name}: {shown}", va="center", fontsize=9, color=colour)
     low = found.lower or 0.0
     axes.axvspan(4.55, low, color=GREY, alpha=0.18, linewidth=0)
     axes.text(4.56, len(rows) - 1, "impossible:\nno accountant can\nreport less", va="top", fontsize=9, color="#505050")

@@ -131,7 +131,7 @@ def test_a_claim_is_judged_and_kept(
     assert f"Claim        ε = {claim} {'is ' if code else ''}{verdict}" in capsys.readouterr().out
     stored = json.loads((place / "claim.json").read_text())
     assert (stored["verdict"], stored["claimed"], stored["run"]) == (verdict, float(claim), CLAIMED)
-    assert (place / "statement.txt").read_text().startswith(f"{verdict.capitalize()}: ({claim}, 1e-06)")
+    assert (place / "statement.txt").read_text().startswith(f"{verdict.capitalize()}: ({claim}, 1e-6)")
     assert f"cumulant check '{CLAIMED}' --epsilon {claim}.0 --delta 1e-6" in (place / "again.sh").read_text()
     found = verified(place)
     assert found.holds

@@ -132,7 +132,10 @@ def test_every_result_has_a_public_name() -> None:
 
 def test_the_list_of_public_names_is_complete() -> None:
     """A public name is in the table of modules or registered by its file; asking for all of them binds nothing else."""
-    assert {*cm._MODULES, *MECHANISMS, *SCHEMES} == set(cm.__all__) - {"__version__"}
+    differ = {*cm._MODULES, *MECHANISMS, *SCHEMES} ^ (set(cm.__all__) - {"__version__"})
+    assert not differ, (
+        f"{differ} differs; name it in cumulant/__init__.py, by its import and in __all__, see CONTRIBUTING"
+    )
     for name in set(cm.__all__) - {"BOUNDS", "__version__"}:
         assert getattr(cm, name).__name__ == name
     assert cm.BOUNDS is cm.BOUNDS

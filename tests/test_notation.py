@@ -203,6 +203,7 @@ REFUSED = {
     "": "the expression is empty; write for example Gaussian(sigma=5)",
     " \n": "the expression is empty; write for example Gaussian(sigma=5)",
     "Gausian(sigma=1)": "unknown name 'Gausian' at position 0; did you mean 'Gaussian'?",
+    "Histogram(sigma=1)": "unknown name 'Histogram' at position 0; ask: cumulant explain histogram",
     "gaussian(sigma=1)": "unknown name 'gaussian' at position 0; did you mean 'Gaussian'?",
     "PureDP(1) @ WithoutReplacment(0.1)": "unknown name 'WithoutReplacment' at position 12; "
     "did you mean 'WithoutReplacement'?",

@@ -187,6 +187,16 @@ def spelling(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
+def quotient_spelling(part: int, whole: int) -> str:
+    """Return a rate as it was given, unless it is a short decimal.
+
+    >>> quotient_spelling(256, 60000), quotient_spelling(512, 50000)
+    ('256/60000', '0.01024')
+    """
+    found = spelling(Fraction(part, whole))
+    return f"{part}/{whole}" if "/" in found else found
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """An interval of numbers for a parameter, with the hint that an error message ends with.

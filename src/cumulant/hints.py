@@ -65,6 +65,9 @@ CALLED = {
 }
 """Names that others give to a mechanism, a scheme or a parameter, in lower case, with ours."""
 
+EXPLAINED = frozenset({"histogram"})
+"""Words that people write as a mechanism, in lower case; `cumulant explain` says how to write what they mean."""
+
 INSTEAD = {
     "epsilon": "noise has a scale: Laplace(scale=S/epsilon) is epsilon-DP at sensitivity S; PureDP(epsilon=...) is a promise",
     "delta": "a delta is asked at, with --delta or delta=...; ApproximateDP(epsilon=..., delta=...) is a promise",

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 from cumulant.accounting.run import RunRecord, reader
 from cumulant.domains import COUNT, SUFFIXES, Exact, Number, spelling, without_suffix
 from cumulant.errors import InputError, NotationError
-from cumulant.hints import CALLED, GREEK, INSTEAD, MEANT, REFUSED
+from cumulant.hints import CALLED, EXPLAINED, GREEK, INSTEAD, MEANT, REFUSED
 from cumulant.mechanisms.mechanism import COMBINATORS, MECHANISMS, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
 
@@ -455,6 +455,8 @@ def _signature(called: Callable[..., Any]) -> Mapping[str, bool]:
 
 
 def _suggestion(name: str, allowed: Iterable[str], similar: Iterable[str]) -> str:
+    if name.lower() in EXPLAINED:
+        return f"; ask: cumulant explain {name.lower()}"
     names = {each.lower(): each for each in similar}
     if (meant := CALLED.get(name.lower(), "").lower()) in names:
         return f"; did you mean {names[meant]!r}?"

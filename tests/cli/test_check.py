@@ -163,6 +163,16 @@ def test_replaced_records_are_the_witness_of_replace_one(capsys: pytest.CaptureF
     assert "with and without" not in said
 
 
+def test_users_are_the_witness_of_users(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run about one user was refuted "with and without one record that counts"."""
+    run = "Gaussian(sigma=1, relation='add-remove') @ Poisson(rate=1%) @ User(records=3) * 10"
+    for words in (["check", run, "--epsilon", "0.01"], ["epsilon", run]):
+        answer([*words, "--delta", "1e-5", "--explain"])
+        said = " ".join(capsys.readouterr().out.split())
+        assert "data sets with and without one user" in said
+        assert "with and without one record" not in said
+
+
 def test_the_witness_has_the_same_words_in_python() -> None:
     run = cm.Gaussian(sigma=1, relation="replace-one")
     words = "data sets in which one record that counts is replaced by another (Proposition 11)"

@@ -9,7 +9,7 @@ import pytest
 import cumulant as cm
 from cumulant.accounting.numbers import rounded_up
 from cumulant.cli.app import answer
-from cumulant.training.sgd import SAMPLINGS
+from cumulant.training.sgd import CORRELATED, SAMPLINGS
 
 DIGITS = ["--batch", "64", "--records", "1797", "--delta", "1e-5"]
 
@@ -26,7 +26,8 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str], monkeypa
     code, out, _ = asked(capsys, *words)
     assert code == 0
     assert out.startswith("  ε = 0.")
-    assert len(out.splitlines()) <= 12
+    assert len(out.splitlines()) <= 13
+    assert "More " in out
     assert "if Opacus got the loader, it is Poisson: add --rate opacus" in out
     for name in ("fixed-size", "poisson", "balls-in-bins", "shuffled"):
         (row,) = [line for line in out.splitlines() if line.startswith(f"  {name}  ")]
@@ -34,6 +35,7 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str], monkeypa
     code, out, _ = asked(capsys, *words, "--explain")
     for said in ("The factor 2", "replace-one", "add-remove", "What each assumes of the loop"):
         assert said in out
+    assert "--explain" not in out  # it is there already
     code, out, _ = asked(capsys, *words, "--json", "--per-epoch")
     rows = {row["sampling"]: row for row in json.loads(out)["rows"]}
     assert code == 0
@@ -119,6 +121,76 @@ def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[st
     _, alone, _ = asked(capsys, "epsilon", row["run"], "--delta", "1e-5", "--quiet")
     assert quiet == alone
     assert len(quiet.strip().replace(".", "").lstrip("0")) >= 9
+
+
+def test_random_allocation_is_led_to_balls_in_bins(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", *DIGITS, "--epochs", "3", "--noise-multiplier", "4", "--sampling")
+    code, out, err = asked(capsys, *words, "random-allocation")
+    assert (code, out) == (2, "")
+    assert "(balls-in-bins is random allocation with one step in each pass)" in err
+    code, out, _ = asked(capsys, *words, "balls-in-bins")
+    assert code == 0
+    assert "@ RandomAllocation(steps=28) * 3" in " ".join(out.split())  # with the default of one pick
+
+
+def test_epochs_of_all_ways_are_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """There were five lists below each other, in another order than the rows above them."""
+    words = (
+        "dpsgd",
+        "--batch",
+        "64",
+        "--records",
+        "1797",
+        "--delta",
+        "1e-5",
+        "--epochs",
+        "3",
+        "--noise-multiplier",
+        "1",
+    )
+    _, out, _ = asked(capsys, *words, "--json", "--per-epoch")
+    spent = {
+        row["sampling"]: [rounded_up(each["epsilon"]) for each in row["per_epoch"]] for row in json.loads(out)["rows"]
+    }
+    _, out, _ = asked(capsys, *words, "--per-epoch")
+    title, head, *rows = out.splitlines()[-5:]
+    assert title == "epsilon after each epoch (rounded up):"
+    assert head.split() == ["epoch", "poisson", "balls-in-bins", "fixed-size", "shuffled;", "any-order"]
+    shown = ("poisson", "balls-in-bins", "fixed-size", "any-order")
+    for epoch, row in enumerate(rows):
+        assert row.split() == [str(epoch + 1), *(spent[name][epoch] for name in shown)]
+    assert spent["shuffled"] == spent["any-order"]
+    for other in (("--statement", "text", "--sampling", "poisson"), ("--claim", "1")):
+        code, out, err = asked(capsys, *words, "--per-epoch", *other)
+        assert (code, out) == (2, "")
+        assert f"--per-epoch and {other[0]} print different things; give one of them" in err
+
+
+def test_steps_are_those_of_each_way(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One number of steps stood beside rows of 7032, 7020 and 7050; passes that keep a short batch lost it."""
+    monkeypatch.setenv("COLUMNS", "120")
+    loop = (
+        "dpsgd",
+        "--batch",
+        "256",
+        "--records",
+        "60000",
+        "--epochs",
+        "3",
+        "--noise-multiplier",
+        "4",
+        "--delta",
+        "1e-5",
+    )
+    for bands, ways in (([], SAMPLINGS), (["--noise-bands", "1,0.5"], CORRELATED)):
+        _, out, _ = asked(capsys, *loop, *bands, "--explain")
+        assert "702 to 705 steps with batches of 256 of 60,000" in out
+        steps_of = ("704", "704", "702", "705", "705") if not bands else ("702", "704", "705", "705")
+        for name, steps in zip(ways, steps_of, strict=True):
+            (line,) = [each for each in out.splitlines() if each.startswith(f"{name}  ") and "@" in each]
+            assert f"  {steps}  " in line
+    _, out, _ = asked(capsys, *loop, "--per-epoch", "--sampling", "any-order")
+    assert [line.split()[3] for line in out.splitlines()[-3:]] == ["235", "470", "705"]
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
@@ -338,7 +410,8 @@ def test_a_loader_in_any_order_gets_plain_words(
     assert "no lower end is known" in out  # the last pass may have been broken off
     _, out, _ = asked(capsys, *CIFAR, "--epochs", "40")
     assert "any-order      ε = 157.9, no useful guarantee: DataLoader(shuffle=True)" in out
-    assert len(out.splitlines()) <= 12
+    assert len(out.splitlines()) <= 13
+    assert "More " in out
 
 
 def test_poisson_samples_with_one_record_replaced(capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,6 +430,18 @@ def test_the_noise_of_different_neighbours_stands_apart(capsys: pytest.CaptureFi
     assert said.startswith("noise multiplier = ")
     assert "(added or removed), " in said
     assert "(made empty) meets ε ≤ 2 at δ = 1e-6 ? depends on how batches are formed" in said
+
+
+@pytest.mark.parametrize("sampling", ["shuffled", "any-order"])
+def test_an_explanation_has_the_lower_end_of_its_headline(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The headline had a lower end, and the first lines below it said that none is known."""
+    _, out, _ = asked(capsys, *CIFAR, "--epochs", "2", "--sampling", sampling, "--explain")
+    said = " ".join(out.split())
+    assert "8.88" in out.splitlines()[0]
+    assert "No lower end is known" not in said
+    assert "No accountant can report less than 8.88" in said or "At least 8.88, even if the order was secret." in said
+    _, out, _ = asked(capsys, *CIFAR, "--steps", "176", "--sampling", sampling, "--explain")
+    assert "No lower end is known: the run may be more private than this." in " ".join(out.split())
 
 
 def test_a_number_that_limits_nobody_is_not_called_a_limit(capsys: pytest.CaptureFixture[str]) -> None:

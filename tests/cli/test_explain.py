@@ -63,6 +63,8 @@ def test_a_function_of_python_names_its_help(capsys: pytest.CaptureFixture[str])
         ("theorem_8", "theorem9"),
         ("DP-FTRL", "did you mean correlated noise?"),
         ("bandmf", "did you mean correlated noise, "),
+        ("from_tree", "did you mean correlated noise"),
+        ("from_matrix", "did you mean correlated noise"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +87,9 @@ def test_shuffled_says_what_a_loader_of_torch_is(capsys: pytest.CaptureFixture[s
     assert "a loader of any other kind is ShuffledBatches(), which is not amplified" in out
     assert "--sampling shuffled" in out
     assert answer(["explain", "DataLoader", "--quiet"]) == 0
+    capsys.readouterr()
+    assert answer(["explain", "DataLoader"]) == 0
+    assert "Account for it as any-order, or use ShuffledSampler." in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

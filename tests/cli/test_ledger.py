@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import sqlite3
@@ -94,7 +95,11 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     shell("spend", "a", STEP, code=3)
     kinds = [entry["kind"] for entry in shell.json("history", "a")]
     assert kinds == ["open", "spend", "hold", "settle", "hold", "release", "grant", "spend", "freeze", "thaw", "close"]
-    assert "Gaussian(sigma=50) * 9 (hold 2)" in shell("history", "a")
+    told = shell("history", "a")
+    assert "Gaussian(sigma=50) * 9 (hold 2)" in told
+    assert " (ended by 3)" in told.splitlines()[3]
+    assert " (ended by 5)" in told.splitlines()[5]
+    assert not re.search("[0-9a-f]{32}", told)  # keys that nobody gave
     head = shell("head", "a").strip()
     assert shell.json("verify", "a", "--recompute", "--head", head, "--receipts", "receipts")["sound"] is True
     assert shell("verify").startswith("The ledger is sound: 11 entries of 1 account; checked: ")
@@ -161,10 +166,17 @@ def test_the_history_shows_the_part_of_each_charge(shell: Shell) -> None:
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
     shell("spend", "a", STEP)
     used = Ledger(shell.url).account("a").status().used
-    opened, charged = shell("history", "a").splitlines()[1:]
-    assert f"  {percent(used)}  {STEP} (" in charged
+    opened, charged, legend = shell("history", "a").splitlines()[1:]
+    assert charged.endswith(f"  {percent(used)}  {STEP}")
+    assert legend == "part: what the entry would use of the budget alone; parts need not add up"
     assert "%" not in opened
     assert f"{percent(used)} of what its rule counts, which is not epsilon; at 100 %" in shell("status", "a")
+
+
+def test_a_question_mark_is_led_to_values(shell: Shell) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    said = shell("status", "a", "Laplace(scale=?)", code=2)
+    assert "try values with cumulant ledger status LEDGER NAME RUN, or cumulant calibrate for an empty account" in said
 
 
 def test_a_planned_account_counts_its_runs(shell: Shell) -> None:
@@ -272,7 +284,12 @@ def test_create_says_what_the_rule_means(shell: Shell) -> None:
     """The notes are on stderr: what is printed stays a receipt, and JSON stays JSON."""
     wanted = ["--epsilon", "1", "--delta", "1e-6"]
     for name, more, said in (
-        ("a", [], "Rule: adaptive. Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian"),
+        (
+            "a",
+            [],
+            "Rule: adaptive. Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian fits more. "
+            "Nothing is spent yet: another account with --mode gaussian is possible.",
+        ),
         ("b", ["--mode", "gaussian"], "Rule: gaussian. It takes Gaussian noise and pure mechanisms"),
         ("c", ["--mode", "planned", "--plan", "PureDP(0.1)"], "Rule: planned. It takes what the plan names"),
     ):
@@ -516,7 +533,7 @@ def long(shell: Shell, thousands: Path) -> Account:
 
 
 def test_a_history_in_parts(shell: Shell, long: Account) -> None:
-    lines = shell("history", "a", "--last", "3").splitlines()
+    *lines, _ = shell("history", "a", "--last", "3").splitlines()
     assert [line.split()[0] for line in lines] == ["entry", "2498", "2499", "2500"]
     assert lines[1].endswith("Gaussian(sigma=5000) (k2498)")
     assert [entry["seq"] for entry in shell.json("history", "a", "--start", "2499")] == [2499, 2500]

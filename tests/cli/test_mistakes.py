@@ -145,6 +145,14 @@ def test_the_table_is_long_enough() -> None:
     assert len(MISTAKES) >= 60
 
 
+def test_a_usage_error_of_the_ledger_leads_to_the_help_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """It led to the list of all commands of the ledger."""
+    assert app.answer(["ledger", "history", "budget.db"]) == 2
+    assert "Missing argument 'NAME'; see cumulant ledger history --help" in capsys.readouterr().err
+    assert app.answer(["ledger", "histroy", "budget.db"]) == 2
+    assert "see cumulant ledger --help" in capsys.readouterr().err
+
+
 def test_a_caret_in_a_long_or_broken_text() -> None:
     long = "PureDP(1) + " * 40 + "Pure(2) + " + "PureDP(1) + " * 40 + "PureDP(3)"
     line, caret = point_at(long, 480).splitlines()

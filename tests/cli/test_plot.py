@@ -237,6 +237,15 @@ def test_without_matplotlib(
     assert "pip install 'cumulant[plot]'" in capsys.readouterr().err
 
 
+def test_the_label_of_the_order_stays_below_the_title() -> None:
+    """The order of a pure run lies at the top right, where the label covered the title of its panel."""
+    figure = cm.parse("Laplace(scale=20) * 3").plot(delta="1e-5", kind="rdp")
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    (told,) = (text for text in axes.texts if text.get_gid() == "marked")
+    assert told.get_window_extent().y1 < axes.get_window_extent().y1
+
+
 def test_the_used_order_is_marked_on_the_drawn_line() -> None:
     """An order that is no point of the grid was marked off the straight line between its neighbours."""
     from cumulant.domains import Exact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +98,19 @@ def test_prose_has_a_rate_that_people_read(capsys: pytest.CaptureFixture[str]) -
     assert "Poisson(rate=0.011363685131072998046875) * 88` with" in capsys.readouterr().out
 
 
+def test_a_delta_has_one_spelling(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    """Markdown had 1e-05 in its table beside 1e-5 in its sentence, and so had check --explain."""
+    _, out, _ = shell("--sampling", "shuffled", "--statement", "markdown")
+    assert "| 1e-5 |" in out
+    assert "1e-05" not in out
+    answer(["check", "Gaussian(sigma=1)", "--epsilon", "2", "--delta", "1e-5", "--explain"])
+    out = capsys.readouterr().out
+    assert "(2, 1e-5)-differential privacy" in out
+    assert "  --json" in out
+    assert "--explain" not in out  # it was offered above itself
+    assert "1e-05" not in out
+
+
 def test_a_statement_names_its_accountant_and_its_caveats(shell: Shell) -> None:
     words = ("--sampling", "poisson", "--noise", "float", "--sampler", "my own loader")
     code, out, _ = shell(*words, "--statement", "text")
@@ -134,6 +148,21 @@ def test_an_entry_for_the_registry(shell: Shell, tmp_path: Path) -> None:
     code, _, err = shell("--sampling", "poisson", "--statement", "registry", *WORDS)
     assert code == 2
     assert "--deployment FILE" in err
+
+
+def test_a_slow_claim_shows_which_row_is_judged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was silent for half a minute; nothing is shown unless stderr is a terminal."""
+    loop = ["dpsgd", "--batch", "64", "--records", "1800", "--epochs", "2", "--delta", "1e-5", "--claim", "0.4"]
+    monkeypatch.setattr("cumulant.cli.card.PATIENCE", 1e-3)
+    answer([*loop, "--noise-multiplier", "3"])
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    answer([*loop, "--noise-multiplier", "3.1"])
+    said = capsys.readouterr().err
+    assert "judging fixed-size, 1 of 5 …" in said
+    assert said.endswith("\x1b[K")
 
 
 def test_verdicts_and_exit_codes(shell: Shell) -> None:

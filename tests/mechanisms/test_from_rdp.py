@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting import text
 from cumulant.curves.user_function import Function
 from cumulant.mechanisms.mechanism import Mechanism
 from tests.effort import share
@@ -287,6 +288,32 @@ def test_a_table_is_a_set_of_bounds() -> None:
     assert falling.epsilon(delta=1e-5) == rising.epsilon(delta=1e-5)
     assert falling.rdp(9) == math.inf
     assert cm.parse(str(falling)) == falling
+
+
+def test_points_name_what_they_assume() -> None:
+    """The card said of stated values only that all parameters were fixed in advance."""
+    run = cm.from_rdp_points([2, 4], ["0.1", "0.3"]).record()
+    said = "the values bound the divergence of every pair of neighbours, in both directions"
+    assert said in text.short_assumptions(run)
+    assert said in text.assumed(run)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        cm.from_rdp_points([2, 4], ["0.1", "0.3"]),
+        cm.from_masses([0.75, 0.25], [0.25, 0.75]),
+        cm.from_rdp(lambda order: order / 18),
+        cm.from_densities(lambda x: -abs(x - 1) / 2 - math.log(4), lambda x: -abs(x) / 2 - math.log(4)),
+    ],
+    ids=["points", "masses", "rdp", "densities"],
+)
+def test_what_has_no_sensitivity_is_not_said_to_state_one(stated: cm.Expression) -> None:
+    """It was "one record, as the sensitivities are stated"."""
+    assert text.protected(stated.record()) == "one record, under the neighbours that you mean"
+    assert text.relation(stated.record()) == "for neighbours under the relation that you mean"
+    mixed = stated + cm.Gaussian(sigma=5)
+    assert text.protected(mixed.record()) == "one record, as the sensitivities are stated"
 
 
 @pytest.mark.parametrize("make", [cm.from_rdp_points, cm.from_masses])

@@ -63,6 +63,16 @@ def test_replace_one_statements_are_refused(base: cm.Expression) -> None:
         base @ cm.Poisson(rate=0.1)
 
 
+def test_noise_for_a_replaced_record_is_led_to_a_sample_for_it() -> None:
+    """The error named one way out, to restate the noise, where the sample can be restated too."""
+    clipped = cm.Gaussian(noise_multiplier=1, relation="replace-one")
+    with pytest.raises(cm.RelationError, match=r'or the sample by Poisson\(rate=…, relation="replace-one"\)$'):
+        clipped @ cm.Poisson(rate=0.1)
+    assert (clipped @ cm.Poisson(rate=0.1, relation="replace-one")).relation == "replace-one"
+    with pytest.raises(cm.RelationError, match=r'relation="add-remove"\)$'):  # no theorem covers it
+        cm.Gaussian(sigma=1, relation="replace-one") @ cm.Poisson(rate=0.1)
+
+
 def test_samplings_do_not_mix() -> None:
     with pytest.raises(cm.RelationError, match="a run has one relation"):
         STEP + cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=0.1)

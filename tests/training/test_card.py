@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import norm
 
 import cumulant as cm
+from cumulant.accounting.numbers import rounded_up
 from cumulant.training.card import Setting, Statement, statement
 
 SETTING = Setting(
@@ -56,7 +57,7 @@ def test_the_numbers_are_those_of_the_run(found: Statement) -> None:
 def test_printed_numbers_are_rounded_up(found: Statement) -> None:
     text = found.markdown()
     for row in found["guarantees"]:
-        line = next(line for line in text.splitlines() if line.startswith(f"| {row['delta']:g} |"))
+        line = next(line for line in text.splitlines() if line.startswith(f"| {rounded_up(row['delta'])} |"))
         upper, lower = (float(cell) for cell in line.split("|")[2:4])
         assert row["epsilon"] <= upper <= row["epsilon"] * 1.001
         assert row["epsilon_lower"] * 0.999 <= lower <= row["epsilon_lower"]

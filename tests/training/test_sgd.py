@@ -241,7 +241,7 @@ def test_steps_that_fit_and_the_next_that_does_not() -> None:
         ({"epochs": None}, "epochs=… or steps=…"),
         ({"steps": 5}, "one of them"),
         ({"noise_multiplier": 0}, "noise_multiplier=0"),
-        ({"sampling": "random"}, "fixed-size, poisson"),
+        ({"sampling": "random"}, "'fixed-size', 'poisson'"),
         ({"clip": -1}, "clip"),
     ],
 )
@@ -303,3 +303,27 @@ def test_a_schedule_is_calibrated_as_a_whole_and_kept_by_a_budget() -> None:
 def test_what_is_no_schedule_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(cm.InputError, match=said):
         cm.NoisySGD(batch=64, records=1797, noise_multiplier=1, **given)
+
+
+def test_noise_bands_ask_for_their_ways_to_form_batches() -> None:
+    """The error was "sampling='fixed-size' is unknown", which nobody had written."""
+    with pytest.raises(
+        cm.InputError, match=r"^noise_bands=… needs sampling=…; choose one of 'balls-in-bins, one draw', "
+    ):
+        cm.NoisySGD(batch=60, records=600, noise_multiplier=4, epochs=2, noise_bands=[1, "0.5"])
+    with pytest.raises(cm.InputError, match="sampling='x' is unknown; choose one of 'fixed-size', 'poisson'"):
+        cm.NoisySGD(batch=60, records=600, noise_multiplier=4, epochs=2, sampling="x")
+
+
+def test_a_plan_in_words_has_its_noise_bands() -> None:
+    plan = cm.NoisySGD(batch=60, records=600, noise_multiplier=4, epochs=2, noise_bands=[1, "0.5"], sampling="min-sep")
+    assert "noise multiplier 4, noise bands 1, 0.5, min-sep batches" in str(plan)
+    assert "bands" not in str(cm.NoisySGD(batch=60, records=600, noise_multiplier=4, epochs=2))
+
+
+def test_a_rate_keeps_the_numbers_that_were_given() -> None:
+    """It was "8/1875", in which nobody finds the batch and the records again."""
+    run = cm.NoisySGD(batch=256, records=60000, noise_multiplier=1, epochs=3, sampling="poisson").run
+    assert 'Poisson(rate="256/60000")' in str(run)
+    assert cm.parse(str(run)) == run == cm.Gaussian(sigma=1, relation="add-remove") @ cm.Poisson(rate="8/1875") * 704
+    assert "rate=0.01024" in str(cm.NoisySGD(512, 50000, 1, 60, sampling="poisson").run)

@@ -66,7 +66,7 @@ class Check:
         return facts_box(
             headlines[self.verdict],
             {
-                "claimed": f"epsilon = {self.claimed:g} at delta = {self.delta:g}",
+                "claimed": f"epsilon = {printed_up(self.claimed, 15)} at delta = {printed_up(self.delta, 15)}",
                 "proved to be enough": f"epsilon = {printed_up(self.epsilon)} ({self.rigour})",
                 "no claim can be below": known,
                 "shown by": self.witness,

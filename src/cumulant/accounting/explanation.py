@@ -23,6 +23,7 @@ from cumulant.accounting.text import (
     short_name,
     unconverted,
     what_ran,
+    witness_words,
 )
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.domains import spelling
@@ -40,7 +41,7 @@ def explanation(plan: Plan, epsilon: float, delta: float) -> str:
     how = _by_losses(plan) if plan.answer.exact else _by_curve(plan, epsilon, delta)
     lower = ""
     if plan.answer.exact and plan.lower:
-        lower = f" No claim below {rounded_down(plan.lower)} is true, shown by {plan.witness}."
+        lower = f" No claim below {rounded_down(plan.lower)} is true, shown by {witness_words(plan.run, plan.witness)}."
     factor = doubled(plan.run)
     return "\n".join(
         [

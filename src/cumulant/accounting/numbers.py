@@ -29,6 +29,15 @@ def rounded_down(value: float, digits: int = 4) -> str:
     return _decimal(value, digits, "ROUND_FLOOR")
 
 
+def rounded_nearest(value: float, digits: int = 4) -> str:
+    """Return the value in decimal, rounded to the nearest: for numbers of others, with which nothing is claimed.
+
+    >>> rounded_nearest(5.13502), rounded_nearest(5.13906)
+    ('5.135', '5.139')
+    """
+    return _decimal(value, digits, "ROUND_HALF_EVEN")
+
+
 def percent(share: float) -> str:
     """A share rounded up to three digits.
 

@@ -73,7 +73,7 @@ def headline(plan: Plan) -> str:
 
     >>> from cumulant.mechanisms.pure_dp import PureDP
     >>> headline(PureDP(1).guarantee(delta=0).plan)
-    'epsilon = 1 (rounded up) at delta = 0, for neighbours under the relation under which the sensitivities are stated.'
+    'epsilon = 1 (rounded up) at delta = 0, for neighbours under the relation that you mean.'
     """
     question, run = plan.question, plan.run
     epsilon, delta = plan.statement
@@ -154,15 +154,17 @@ def _no_epsilon(plan: Plan) -> str:
     return "no finite epsilon is known to hold: the bound is infinite at every order"
 
 
+NO_LOWER_END = "No lower end is known: the run may be more private than this."
+"""The sentence about a bound on a surrogate, of which no data sets are known that need so much."""
+
+
 def interval(plan: Plan) -> str:
     """Return the sentence about the lower end."""
-    if plan.run.surrogate:
-        return "No lower end is known: the run may be more private than this."
     found, lower, upper = plan.question.wanted, plan.lower, plan.answer.value
     if upper == 0:
         return f"The true {found} is 0."
     if not lower:  # that nothing below 0 is true says nothing
-        return ""
+        return NO_LOWER_END if plan.run.surrogate else ""
     least = rounded_down(lower)
     return f"The true {found} lies in [{least}, {rounded_up(upper)}]. No accountant can report less than {least} for this run."
 
@@ -232,7 +234,20 @@ def protected(run: RunRecord) -> str:
     >>> protected(Gaussian(sigma=1, relation="add-remove").record())
     'one record added or removed'
     """
-    return run.relation.protected_for(run.groups[0], run.user)
+    found = run.relation.protected_for(run.groups[0], run.user)
+    if run.relation is not Relation.ANY or _has_sensitivity(run):
+        return found
+    return found.replace("as the sensitivities are stated", "under the neighbours that you mean")
+
+
+def witness_words(run: RunRecord, witness: str) -> str:
+    """Return the name of neighbouring data sets in words; for a user who joins or leaves, the record is one user.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> witness_words(Gaussian(sigma=1).record(), "data sets with and without one record that counts (Proposition 11)")
+    'data sets with and without one record that counts (Proposition 11)'
+    """
+    return witness.replace("one record that counts", "one user") if run.user else witness
 
 
 def membership(caught: float, found: str = MEMBERS) -> str:
@@ -257,7 +272,15 @@ def relation(run: RunRecord) -> str:
     'for neighbours under the relation under which the sensitivities are stated'
     """
     # parts about smaller groups hold for smaller groups only
-    return run.relation.neighbours_for(run.groups[0], run.user)
+    found = run.relation.neighbours_for(run.groups[0], run.user)
+    if run.relation is not Relation.ANY or _has_sensitivity(run):
+        return found
+    return found.replace("under which the sensitivities are stated", "that you mean")
+
+
+def _has_sensitivity(run: RunRecord) -> bool:
+    """Return True if a mechanism of the run states a sensitivity; laws, curves and promises have none."""
+    return any(part.source.rests_on_sensitivity() for part in run.nested())
 
 
 # ---- what ran
@@ -448,7 +471,7 @@ def verdict(
     found: str, claimed: float, delta: float, epsilon: float, lower: float | None, witness: str, rigour: str
 ) -> Iterator[str]:
     """Yield the verdict about a claim, and the reason."""
-    claim = f"({claimed:.15g}, {delta:.15g})-differential privacy"
+    claim = f"({rounded_up(claimed, 15)}, {rounded_up(delta, 15)})-differential privacy"
     shown = "proved" if rigour == "proved" else "known"
     proved = f"epsilon = {rounded_up(epsilon)} is {shown} to be enough" if epsilon < math.inf else "nothing is proved"
     needed = "" if lower is None else f"at least {rounded_down(lower)} is needed by {witness}"

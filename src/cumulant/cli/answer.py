@@ -91,8 +91,11 @@ def describe_run(
     card.add("More", "--explain  --json")
 
 
-def explanation(found: Guarantee) -> str:
-    """Return what `--explain` adds below the card: the proof, and what is assumed, in full."""
+def explanation(found: Guarantee, least: str = "") -> str:
+    """Return what `--explain` adds below the card: the proof, and what is assumed, in full.
+
+    `least` is a sentence about a lower end that the guarantee does not have, if the caller knows one.
+    """
     plan = found.proof
     if not words.says_something(plan):
         return wrap_sentences(words.what_ran(plan.run))
@@ -100,7 +103,7 @@ def explanation(found: Guarantee) -> str:
     if found.asked == "delta":
         reach = attacks.in_brief(plan.run, ONE_PERCENT, found.method, found.epsilon, found.delta)
         means = tuple(words.attacker(plan.run, *reach))
-    said = [words.headline(plan), words.doubled(plan.run), words.interval(plan), *means, *words.support(plan)]
+    said = [words.headline(plan), words.doubled(plan.run), least or words.interval(plan), *means, *words.support(plan)]
     return wrap_sentences(*said, *(line for line in found.explain().splitlines() if line not in said))
 
 
@@ -163,7 +166,7 @@ def answer(asked: LineQuestion) -> int:
     if text is not None:
         sys.stdout.write(f"{text}\n")
     if card is not None:
-        print_card(card)
+        print_card(card, asked.explain)
     if proof:
         sys.stdout.write(f"\n{proof}\n")
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK

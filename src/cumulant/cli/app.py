@@ -238,6 +238,8 @@ def _usage(message: str, arguments: list[str]) -> str:
     command = next((each for each in arguments if not each.startswith("-")), "")
     said = " ".join(message.split()).rstrip(".?")
     see = f"see cumulant {command} --help" if command in names else "see cumulant --help"
+    if command == "ledger" and len(arguments) > 1 and arguments[0] == command and load_ledger_command(arguments[1]):
+        see = f"see cumulant ledger {arguments[1]} --help"
     turned = {"epsilon": "delta", "delta": "epsilon"}.get(command)
     if turned is not None and re.search(rf"[Nn]o such option:? '?--{command[:3]}", said):
         other = f"ask `cumulant {turned}` with --{command}"

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cumulant.progress import PATIENCE
@@ -25,6 +25,9 @@ FEWEST_COLUMNS = 40
 
 PIPED_COLUMNS = 100
 """Columns where no terminal says its width: most code blocks of pages show as many."""
+
+MORE_LABEL = "More"
+"""The label of the row with further options."""
 
 _MARGIN = "  "
 _GAP = 2
@@ -97,7 +100,7 @@ class Card:
             pieces = wrap_value(shown, max(columns - len(_MARGIN) - width - _GAP, FEWEST_COLUMNS // 2))
             for number, piece in enumerate(pieces):
                 first_column = (label if number == 0 else "").ljust(width + _GAP)
-                style = "dim" if label == "More" else "yellow" if label == "Careful" else ""
+                style = "dim" if label == MORE_LABEL else "yellow" if label == "Careful" else ""
                 found.append([(_MARGIN, ""), (first_column, "cyan"), (piece, style)])
         return found
 
@@ -152,9 +155,24 @@ def as_shown(text: str, encoding: str | None) -> str:
     return text
 
 
-def print_card(card: Card) -> None:
-    """Print a card on standard output, in colour on a terminal."""
+def print_card(card: Card, explained: bool = False) -> None:
+    """Print a card on standard output, in colour on a terminal.
+
+    `explained` says that the explanation follows, so that the card does not offer it.
+    """
+    if explained:
+        kept = [(label, _without_explain(value) if label == MORE_LABEL else value) for label, value in card.rows]
+        card = replace(card, rows=kept)
     print_lines(card.lines(columns_of_output(), getattr(sys.stdout, "encoding", None)))
+
+
+def _without_explain(options: str | Sequence[str]) -> str | Sequence[str]:
+    """Return further options without --explain.
+
+    >>> _without_explain("--claim EPSILON  --explain  --json")
+    '--claim EPSILON  --json'
+    """
+    return options.replace("--explain  ", "") if isinstance(options, str) else options
 
 
 def print_lines(lines: Iterable[Sequence[Span]]) -> None:

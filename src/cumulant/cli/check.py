@@ -154,24 +154,26 @@ def check(
         typer.echo(found.to_json())
     else:
         given = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").accuracy
-        print_card(_claim_card(found, run.record(), float(given)))
+        print_card(_claim_card(found, run.record(), float(given)), explain)
         if explain:
             record = run.record()
-            typer.echo(f"\n{answer.wrap_sentences(*_verdict(found), text.what_ran(record), text.assumed(record))}")
+            typer.echo(
+                f"\n{answer.wrap_sentences(*_verdict(found, record), text.what_ran(record), text.assumed(record))}"
+            )
     return _CODES[found.verdict]
 
 
-def _verdict(found: Check) -> list[str]:
+def _verdict(found: Check, run: RunRecord) -> list[str]:
     from cumulant.accounting import text
 
     numbers = (found.claimed, found.delta, found.epsilon, found.lower)
-    return list(text.verdict(found.verdict, *numbers, found.witness, found.rigour))
+    return list(text.verdict(found.verdict, *numbers, text.witness_words(run, found.witness), found.rigour))
 
 
 def _claim_card(found: Check, run: RunRecord, accuracy: float) -> Card:
     """Return the verdict about a claim, the reason, and what to do next where it is open."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
-    from cumulant.accounting.text import author_questions
+    from cumulant.accounting.text import author_questions, witness_words
     from cumulant.cli import answer
 
     claimed, delta = rounded_up(found.claimed, 15), rounded_up(found.delta, 15)
@@ -182,7 +184,7 @@ def _claim_card(found: Check, run: RunRecord, accuracy: float) -> Card:
         card.verdict = f"{found.rigour}: {enough}"
     elif found.verdict == "false":
         card.verdict, card.tone = "; ".join(each for each in (needed, enough) if each), "bad"
-        card.add("Shown by", found.witness.partition(" (")[0])
+        card.add("Shown by", witness_words(run, found.witness).partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
         card.add("Next", _next_step(found, run, accuracy))
@@ -245,7 +247,7 @@ def verify(
     elif as_json:
         typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
-        print_card(_confirmation_card(found, checked, lower, confirmed))
+        print_card(_confirmation_card(found, checked, lower, confirmed), explain)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*text.confirmation(found.proof, checked, lower))}")
     return ExitCode.OK if confirmed else ExitCode.NO
@@ -316,7 +318,7 @@ def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> 
         if found.claim is not None:
             card.rows.insert(0, ("Claim", _claim_words(found.claim.to_dict())))
         _add_unit(card, describe_unit(found.unit))
-        print_card(card)
+        print_card(card, explain)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*describe_result(found))}")
     return ExitCode.OK if found.holds else ExitCode.NO

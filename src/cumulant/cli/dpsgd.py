@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cumulant.cli.card import Card, columns_of_output, print_card
+from cumulant.cli.card import Card, columns_of_output, patient, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
-from cumulant.cli.loop_card import LoopRow, large_delta, loops_card
+from cumulant.cli.loop_card import LoopRow, group_by_relation, large_delta, loops_card
 from cumulant.cli.options import Explain, Json
 from cumulant.cli.statement import (
     FORMS,
@@ -59,6 +59,9 @@ MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
 
 FIXED = "all parameters were fixed in advance"
 """The fact to check about every loop."""
+
+RANDOM_ALLOCATION = "balls-in-bins is random allocation with one step in each pass"
+"""A hint for those who know a way to form batches by the name of its scheme."""
 
 REPLACED_LOADER = "if Opacus' make_private got this loader, it replaced it: your run is Poisson (--rate opacus)"
 """A note on DataLoader(shuffle=True) beside Opacus."""
@@ -212,9 +215,9 @@ def dpsgd(
     known = SAMPLINGS if bands is None else CORRELATED
     sampling = None if sampling is None else sampling.lower()
     if sampling is not None and sampling not in known:
-        raise InputError(
-            f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {_quoted_where_ambiguous(known)}"
-        )
+        allocated = sampling.replace("_", "-") in ("random-allocation", "randomallocation") and bands is None
+        meant = f" ({RANDOM_ALLOCATION})" if allocated else nearest(sampling, known)
+        raise InputError(f"sampling={sampling!r} is unknown{meant}; choose one of {_quoted_where_ambiguous(known)}")
     if rate is not None:
         if sampling not in (None, "poisson") or bands is not None:
             other = "--noise-bands" if bands is not None else sampling
@@ -229,6 +232,9 @@ def dpsgd(
             for name in ([sampling] if sampling else known)
         ]
         raise refuse_folder(out, [str(sgd.run) for sgd in loops], delta, claim, unit)
+    for option, other in (("--statement", statement), ("--claim", claim)):
+        if per_epoch and other is not None:
+            raise InputError(f"--per-epoch and {option} print different things; give one of them")
     worded = bool(given) or setting is not None or deployment is not None
     _check_words(claim, statement, epsilon, None if sampling else tuple(known), worded)
     plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
@@ -245,17 +251,21 @@ def dpsgd(
     if claim is not None:
         _check_unexplained(explain)
         loops = [replace(plan, sampling=name, noise_bands=bands) for name in ([sampling] if sampling else known)]
-        claimed, described = EPSILON.check("claim", claim), _describe(plan, noise_multiplier, rate)
+        claimed, described = (
+            EPSILON.check("claim", claim),
+            _describe(plan, noise_multiplier, rate, [_steps(sgd) for sgd in loops]),
+        )
         careful = [*large_delta(asked, records, "records"), *_about_opacus(loops, rate)]
         careful += [*_counted_passes(loops[0]), *_replaced_loader(loops[0])] if sampling else []
         checked = [loops[0].loop.checked, FIXED]
         return print_claim(loops, claim, claimed, asked, described, as_json, quiet, careful, checked=checked)
-    rows = []
-    for name in [sampling] if sampling else known:
+    rows, names = [], [sampling] if sampling else list(known)
+    for place, name in enumerate(names, start=1):
         sgd = replace(plan, sampling=name, noise_bands=bands)
-        if epsilon is not None:
-            sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
-        rows.append((sgd, sgd.guarantee(delta=asked)))
+        with patient(f"accounting for {name}, {place} of {len(names)}"):
+            if epsilon is not None:
+                sgd = sgd.calibrated(epsilon=POSITIVE.check("epsilon", epsilon), delta=asked)
+            rows.append((sgd, sgd.guarantee(delta=asked)))
     if quiet:
         for sgd, found in rows:
             number = bare_number(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
@@ -267,16 +277,18 @@ def dpsgd(
     careful = large_delta(asked, records, "records")
     if sampling:
         print_card(
-            _run_card(*rows[0], epsilon, [*careful, *_counted_passes(rows[0][0]), *_replaced_loader(rows[0][0])])
+            _run_card(*rows[0], epsilon, [*careful, *_counted_passes(rows[0][0]), *_replaced_loader(rows[0][0])]),
+            explain,
         )
     else:
         print_card(
-            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_loader(plan))])
+            _rows_card(rows, epsilon, asked, noise_multiplier, [*careful, *([] if bands else _opacus_loader(plan))]),
+            explain,
         )
     if explain:
         _print_explanation(rows, rate)
-    for sgd, _ in rows if per_epoch else ():
-        _print_epochs(sgd, asked)
+    if per_epoch:
+        _print_epochs([sgd for sgd, _ in rows], asked)
     return _code(rows)
 
 
@@ -330,10 +342,20 @@ def plan_epochs(epochs: str) -> Exact:
     return POSITIVE.check("epochs", epochs)
 
 
-def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None) -> str:
-    """Return the loop in words."""
+def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None, steps: Sequence[int] = ()) -> str:
+    """Return the loop in words; `steps` are those of several ways to form batches, if they may differ."""
     batches = f"batches of {plan.batch:,} of {plan.records:,}" if rate is None else f"Poisson rate {rate}"
-    return f"{plan.total_steps:,} steps with {batches}" + (f", noise multiplier {noise}" if noise else "")
+    least, most = min(steps, default=plan.total_steps), max(steps, default=plan.total_steps)
+    count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{count} steps with {batches}" + (f", noise multiplier {noise}" if noise else "")
+
+
+def _steps(sgd: NoisySGD) -> int:
+    """Return the steps of the accounted run, or those of its passes with a short last batch kept."""
+    if sgd.noise_bands is not None:
+        matrix = getattr(sgd.run, "inner", None)
+        return int(getattr(matrix, "steps", None) or sgd.total_steps)
+    return _kept_steps(sgd, sgd.planned_passes, sgd.total_steps)
 
 
 def _about_opacus(loops: list[NoisySGD], rate: str | None) -> list[str]:
@@ -440,16 +462,13 @@ def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None, careful: lis
 def _rows_card(
     rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delta: Exact, noise: str | None, careful: list[str]
 ) -> Card:
-    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row.
-
-    A warning takes the place of further options, so that twelve lines suffice; --help has them.
-    """
+    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row."""
     lines = [LoopRow.read(sgd, found, _formed(sgd, epsilon), epsilon) for sgd, found in rows]
     card = loops_card(lines, epsilon, delta, "depends on how batches are formed; random draws must be secret")
-    card.add("Loop", _describe(rows[0][0], noise))
+    card.add("Loop", _describe(rows[0][0], noise, steps=[_steps(sgd) for sgd, _ in rows]))
     card.add("Noise", _noise_words(rows[0][0]))
     card.add("Careful", careful)
-    card.add("More", "" if careful else MORE)
+    card.add("More", MORE)
     return card
 
 
@@ -491,7 +510,8 @@ def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]], rate: str | None)
 
     width = columns_of_output()
     if len(rows) == 1:
-        typer.echo(f"\n{answer.explanation(rows[0][1])}")
+        least = _secret_order(*rows[0])
+        typer.echo(f"\n{answer.explanation(rows[0][1], least and f'{least[:1].upper()}{least[1:]}.')}")
     relations = {sgd.relation for sgd, _ in rows}
     typer.echo(f"\n{textwrap.fill(DOUBLED, width)}" if len(relations) > 1 or "replace-one" in relations else "")
     _table(rows)
@@ -508,12 +528,45 @@ def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]], rate: str | None)
         typer.echo(textwrap.fill(f"{sgd.sampling}: {_assumes(sgd, rate)}.", width, subsequent_indent="  "))
 
 
-def _print_epochs(sgd: NoisySGD, delta: Exact) -> None:
+def _print_epochs(loops: list[NoisySGD], delta: Exact) -> None:
+    """Print what is spent after each epoch: one row for each, and one column for each way to form batches.
+
+    A single way also has its steps. Ways with equal numbers share a column. The columns are in the order of the card.
+    """
     from cumulant.accounting.numbers import rounded_up
 
-    typer.echo(f"\n{sgd.sampling}, after each epoch (rounded up):")
-    for spent in sgd.per_epoch(delta):
-        typer.echo(f"  epoch {spent['epoch']:>5,}  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
+    ordered = [sgd for group in group_by_relation(loops, lambda sgd: sgd.relation).values() for sgd in group]
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for number, sgd in enumerate(ordered, start=1):
+        with patient(f"epochs of {sgd.sampling}, {number} of {len(ordered)}"):
+            spent = sgd.per_epoch(delta)
+        columns.setdefault(tuple(rounded_up(each["epsilon"]) for each in spent), []).append(sgd.sampling)
+    if len(ordered) == 1:
+        typer.echo(f"\n{ordered[0].sampling}, after each epoch (rounded up):")
+        for each in spent:
+            step = _kept_steps(ordered[0], each["epoch"], each["step"])
+            typer.echo(f"  epoch {each['epoch']:>5,}  step {step:>9,}  epsilon {rounded_up(each['epsilon'])}")
+        return
+    last = max(map(len, columns))
+    dash = "" if all(len(cells) == last for cells in columns) else "; a dash: this way has no such epoch"
+    typer.echo(f"\nepsilon after each epoch (rounded up{dash}):")
+    heads = ["; ".join(names) for names in columns.values()]
+    widths = [max(len(head), *map(len, cells)) for head, cells in zip(heads, columns, strict=True)]
+    typer.echo("  epoch  " + "  ".join(head.rjust(width) for head, width in zip(heads, widths, strict=True)))
+    for row in range(last):
+        cells = [cells[row] if row < len(cells) else "-" for cells in columns]
+        shown = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        typer.echo(f"  {row + 1:>5,}  {shown}")
+
+
+def _kept_steps(sgd: NoisySGD, epoch: int, counted: int) -> int:
+    """Return the steps after an epoch of a loop that keeps its short last batch; `counted` where it may not keep it.
+
+    `shuffled` and `any-order` visit each record once per epoch; they are accounted by passes, of which steps are no part.
+    """
+    if sgd.epochs is None or sgd.noise_bands is not None or sgd.sampling not in ("shuffled", ANY_ORDER):
+        return counted
+    return math.ceil(min(Fraction(epoch), Fraction(plan_epochs(str(sgd.epochs)))) * -(-sgd.records // sgd.batch))
 
 
 def _answer_history(run: Expression, delta: Exact, explain: bool, as_json: bool, quiet: bool) -> int:
@@ -528,7 +581,7 @@ def _answer_history(run: Expression, delta: Exact, explain: bool, as_json: bool,
     else:
         card = answer.answer_card(found)
         card.rows.insert(len(card.rows) - 1, ("Careful", [ACCOUNTED]))
-        print_card(card)
+        print_card(card, explain)
         if explain:
             typer.echo(f"\n{answer.explanation(found)}")
     return int(math.isinf(found.epsilon))
@@ -591,13 +644,13 @@ def _gain(sgd: NoisySGD, found: Guarantee) -> str:
 def _replaced(sgd: NoisySGD, found: Guarantee) -> str:
     """Say what the same Poisson samples cost if a record is replaced: the number beside replace-one rows."""
     from cumulant.accounting.numbers import rounded_up
-    from cumulant.domains import spelling
+    from cumulant.domains import quotient_spelling
     from cumulant.mechanisms.gaussian import Gaussian
     from cumulant.relation import Relation
     from cumulant.sampling.poisson import Poisson
 
     noisy_sum = Gaussian.from_clipping(norm=1, noise=str(sgd.noise_multiplier), relation=Relation.REPLACE_ONE)
-    drawn = Poisson(rate=spelling(Fraction(sgd.batch, sgd.records)), relation="replace-one")
+    drawn = Poisson(rate=quotient_spelling(sgd.batch, sgd.records), relation="replace-one")
     epsilon = (noisy_sum @ drawn * sgd.total_steps).epsilon(delta=found.delta)
     return f"the same samples have epsilon {rounded_up(epsilon)} if one record is replaced by another (replace-one)."
 
@@ -606,14 +659,15 @@ def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
     """Print one line for each way to form batches, with the run that is accounted."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
 
-    lines = [("sampling", "neighbours", "noise multiplier", "epsilon", "at least", "what is accounted")]
+    lines = [("sampling", "neighbours", "noise multiplier", "epsilon", "at least", "steps", "what is accounted")]
     for sgd, found in rows:
         lower = "-" if found.lower is None else rounded_down(found.lower)
         noise = str(sgd.noise_multiplier)
-        lines.append((sgd.sampling, str(sgd.relation), noise, rounded_up(found.epsilon), lower, str(sgd.run)))
-    widths = [max(len(line[i]) for line in lines) for i in range(5)]
+        numbers = (noise, rounded_up(found.epsilon), lower, f"{_steps(sgd):,}")
+        lines.append((sgd.sampling, str(sgd.relation), *numbers, str(sgd.run)))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)]
     for line in lines:
-        typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]))
+        typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1]]))
 
 
 def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool, rate: str | None) -> dict[str, Any]:

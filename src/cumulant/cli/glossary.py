@@ -31,15 +31,16 @@ GLOSSARY = {
     "claim": "An (epsilon, delta) that somebody states. check says that it holds, is false, or is open.",
     "clipping norm": "The length to which each gradient or update is shortened before it is added.",
     "column norm": "The largest norm of a column of the matrix of correlated noise. "
-    "JAX Privacy divides its noise multiplier by it.",
+    "JAX Privacy's noise multiplier is the deviation over clipping norm times column norm.",
     "component": "A distinct mechanism of a run, with the number of its rounds.",
     "composition": "Several mechanisms on the same data. Their losses add up.",
     "conformance": "A test whether a loader draws the samples that are accounted for.",
     "conversion": "The step from Rényi divergences to an epsilon at a delta.",
     "correlated noise": "Noise of a step that takes back a part of earlier noise: DP-FTRL, BandMF, BLT. "
-    "See MatrixMechanism.",
+    "See MatrixMechanism, and from_tree and from_matrix of Gaussian.",
     "curve": "The cumulant K, or the Rényi divergence, as a function of the order.",
-    "DataLoader": "The loader of torch. With shuffle=True it draws shuffled batches, whose order is not known to be secret.",
+    "DataLoader": "The loader of torch. With shuffle=True it draws shuffled batches, whose order is not known to be secret. "
+    "Account for it as any-order, or use ShuffledSampler.",
     "delta": "The amount by which the epsilon statement may fail. Choose it far below one over the number of records.",
     "direction": "Which of two neighbours comes first. Removing a record can cost more than adding it, or less.",
     "dominating pair": "Two output laws that are at least as easy to tell apart as the outputs on any two neighbours.",

@@ -481,6 +481,11 @@ def status(
 
             typer.echo(f"Somebody with one record in each of {union} has ({rounded_up(epsilon)}, {rounded_up(delta)}).")
         return
+    if expression and "?" in expression:
+        raise InputError(
+            "status takes a number in the place of '?'; try values with cumulant ledger status LEDGER NAME RUN, or cumulant "
+            "calibrate for an empty account"
+        )
     found = [ledger.account(each).status() for each in ([name] if name else ledger.accounts())]
     fits = ledger.account(name).would_fit(expression) if name and expression else None
     if as_json:
@@ -522,7 +527,8 @@ def history(
     if as_json:
         tables.history_json(entries, shown)
     else:
-        tables.history(entries, shown, account._writer.policy(account.name)[1].rule.used)
+        ender = partial(account._writer.store.end_of_hold, account.name)
+        tables.history(entries, shown, account._writer.policy(account.name)[1].rule.used, ender)
 
 
 @app.command()
@@ -543,7 +549,7 @@ def verify(
 ) -> None:
     """Check that nothing was changed, left out or overspent.
 
-    Names the first broken entry. Exit code 4: it is broken.
+    Names the first damaged entry. Exit code 4: the ledger is damaged.
 
     \b
     Examples:

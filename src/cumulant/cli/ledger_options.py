@@ -24,7 +24,8 @@ MODE_NAMES = ("adaptive", "gaussian", "planned")
 """Names of cumulant.ledger.policy.MODES for --help."""
 
 RULES = {
-    "adaptive": "Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian fits more.",
+    "adaptive": "Fewer runs fit than calibrate says. If only Gaussian noise runs, --mode gaussian fits more. "
+    "Nothing is spent yet: another account with --mode gaussian is possible.",
     "gaussian": "It takes Gaussian noise and pure mechanisms, and nothing sampled.",
     "planned": "It takes what the plan names, and nothing else.",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -27,6 +28,9 @@ _BAR = 20
 """Characters of the bar that shows how much is used."""
 _MOST_PARTS = 256
 """Parts of charges that are remembered: most entries repeat a few runs, and memory stays flat (convention)."""
+_GENERATED = re.compile("[0-9a-f]{32}")
+"""A key that the ledger made because nobody gave one; a reader has no use for it."""
+
 _EVERY = 1000
 """Entries between two movements of the bar."""
 
@@ -128,10 +132,15 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     yield "head", found.head
 
 
-def history(entries: Iterable[Entry], count: int, used: Callable[[Amounts], float]) -> None:
+def history(
+    entries: Iterable[Entry],
+    count: int,
+    used: Callable[[Amounts], float],
+    ender: Callable[[int], Entry | None] = lambda _: None,
+) -> None:
     """Print one line for each of about so many entries, as they are read.
 
-    `used` gives the part of the budget that a charge would use alone.
+    `used` gives the part of the budget that a charge would use alone, and `ender` the entry that ended a hold.
     """
 
     @lru_cache(maxsize=_MOST_PARTS)
@@ -144,10 +153,14 @@ def history(entries: Iterable[Entry], count: int, used: Callable[[Amounts], floa
         what = str(content.get("run") or content.get("team") or content.get("reason") or "")
         if entry.hold is not None:
             what = f"{what} (hold {entry.hold})".strip()
+        if entry.kind == "hold" and (end := ender(entry.seq)) is not None:
+            what = f"{what} (ended by {end.seq})"
+        key = "" if _GENERATED.fullmatch(entry.key) else f" ({entry.key})"
         when, who = str(content.get("time")).removesuffix("+00:00"), str(content.get("actor"))
         alone = part(tuple(content.get("charge") or ()))
-        line = f"{entry.seq:>7}  {entry.kind:<7}  {when:<19}  {who:<12}  {alone:>7}  {what} ({entry.key})"
+        line = f"{entry.seq:>7}  {entry.kind:<7}  {when:<19}  {who:<12}  {alone:>7}  {what}{key}".rstrip()
         sys.stdout.write(f"{printable(line)}\n")
+    typer.echo("part: what the entry would use of the budget alone; parts need not add up")
 
 
 def history_json(entries: Iterable[Entry], count: int) -> None:

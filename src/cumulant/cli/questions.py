@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cumulant.accounting.choices import BOUND_NAMES, DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.cli.card import MOST_COLUMNS, Card, columns_of_output, print_card
 from cumulant.cli.completion import complete
 from cumulant.cli.direct import LineQuestion
 from cumulant.cli.options import Accuracy, Bound, Conversion, Explain, Json, Method, Prove, Quiet, Run
@@ -43,10 +44,18 @@ def bounds(
     if quiet:
         typer.echo("\n".join(BOUNDS))
         return
+    if columns_of_output() < MOST_COLUMNS:  # four columns would cut formulas
+        for number, row in enumerate(rows):
+            typer.echo("") if number else None
+            card = Card(row["name"])
+            for label, field in zip(("Says", "Assumes", "Proved in"), FIELDS[1:], strict=True):
+                card.add(label, row[field])
+            print_card(card)
+        return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(*FIELDS, show_lines=True)
+    table = Table(*(Column(field, overflow="fold") for field in FIELDS), show_lines=True)
     for row in rows:
         table.add_row(*row.values())
     Console().print(table, markup=False, highlight=False)

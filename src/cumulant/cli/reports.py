@@ -57,7 +57,7 @@ def mu(
         typer.echo(json.dumps({**found.to_dict(), "run": str(run)}))
     else:
         record = run.record()
-        print_card(_mu_card(found, record))
+        print_card(_mu_card(found, record), explain)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(str(found), text.what_ran(record), text.assumed(record))}")
     return ExitCode.NO if math.isinf(found.mu) else ExitCode.OK
@@ -181,7 +181,7 @@ def risk(
         card.add("Means", said[0])
         card.add("Careful", " ".join(said[1:]))
         answer.describe_run(card, record)
-        print_card(card)
+        print_card(card, explain)
         if explain:
             typer.echo(f"\n{answer.wrap_sentences(*said, text.what_ran(record), text.assumed(record))}")
     return ExitCode.OK

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cumulant.accounting.choices import DEFAULT_SLACK
-from cumulant.cli.card import Card, Tone, print_card
+from cumulant.cli.card import Card, Tone, patient, print_card
 from cumulant.cli.failures import ExitCode, reason
 from cumulant.cli.loop_card import group_by_relation, protected_group
 from cumulant.errors import InputError
@@ -189,9 +189,11 @@ def judge_claim(
     `fitted` adds the mu of each run, which may take seconds and which no card shows.
     """
     found = []
-    for sgd in rows:
-        check = sgd.check(epsilon=claimed, delta=delta)
-        fit = sgd.run.gaussian_fit(slack=DEFAULT_SLACK) if fitted else None
+    for number, sgd in enumerate(rows, start=1):
+        with patient(f"judging {sgd.sampling}, {number} of {len(rows)}"):
+            check = sgd.check(epsilon=claimed, delta=delta)
+            fit = sgd.run.gaussian_fit(slack=DEFAULT_SLACK) if fitted else None
+            caught = sgd.run.membership(ONE_PERCENT)
         found.append(
             {
                 "sampling": sgd.sampling,
@@ -202,7 +204,7 @@ def judge_claim(
                 "epsilon_lower": check.lower,
                 "witness": check.witness,
                 **({} if fit is None else {"mu": fit.to_dict()["mu"], "slack": fit.slack}),
-                "true_positive_rate": sgd.run.membership(ONE_PERCENT),
+                "true_positive_rate": caught,
             }
         )
     return found, _CODES.get(verdict_of_rows([each["verdict"] for each in found]), ExitCode.OPEN)

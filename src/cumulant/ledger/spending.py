@@ -18,7 +18,8 @@ from cumulant.mechanisms.mechanism import Expression
 
 MORE_NOISE = (
     "An adaptive account needs more noise than calibrate says, because queries may depend on answers. "
-    "Accounts of mode gaussian or planned take calibrated noise. Ledger status tries a run without a charge."
+    "Accounts of mode gaussian or planned take calibrated noise. "
+    "To try a run without a charge: cumulant ledger status LEDGER NAME RUN"
 )
 """Why calibrated noise is refused by an adaptive account, and what to do."""
 

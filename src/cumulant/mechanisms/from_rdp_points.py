@@ -45,6 +45,9 @@ class ByPoints(Mechanism):
     def own_curve(self, bound: str) -> Curve:
         return hull_of_points(self.orders, self.values)
 
+    def assumption(self) -> str:
+        return "the values bound the divergence of every pair of neighbours, in both directions"
+
     @classmethod
     def name(cls) -> str:
         return "from_rdp_points"

@@ -82,7 +82,9 @@ class MatrixMechanism(Mechanism):
     Toeplitz matrix. `blt` has the weights w and decays th of c_i = SUM w_r th_r^(i-1), c_0 = 1. `matrix` has its rows. The
     first two need `steps`.
 
-    `sigma` is the deviation over the clipping norm; `noise_multiplier` is over the largest column norm, as in jax-privacy.
+    `sigma` is the deviation over the clipping norm. `noise_multiplier` is the deviation over the clipping norm times the
+    largest column norm, as in JAX Privacy. That of `NoisySGD` and `cumulant dpsgd` is over the clipping norm alone.
+
     `@ BallsInBins(...)`, `@ CyclicPoisson(...)`, `@ FixedOrder(...)` or `@ MinSep(...)` says in which steps one record takes
     part; alone it is one step. One term is the whole run, and `* k` is k runs with fresh noise. See docs/mechanisms/matrix.md.
 

@@ -650,7 +650,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
             raise RelationError(f"{inner} is stated for {inner.relation}, and {scheme} needs more: {scheme.displaces}")
         said = f"{scheme.called} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
         clipped = f'that of a clipped sum by Gaussian(noise_multiplier=…, relation="{scheme.takes}")'
-        raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}")
+        raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}{scheme.alternative(inner)}")
     size, _ = scheme.sizes()
     for mechanism in inner.terms:
         if not scheme.fixed and mechanism.sized:

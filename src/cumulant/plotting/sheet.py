@@ -58,6 +58,9 @@ _MARKERS = 9
 _INSIDE = 5
 """Curves of a panel whose names fit onto them; more get a legend beside the panel. Convention."""
 
+_NEAR_TITLE = 0.88
+"""The part of a panel's height above which no label stands over its point; measured: a label and its gap take 0.1."""
+
 BAND = "#e07000"
 """The colour of the band between the ends of an interval; the page and the notebook use the same."""
 
@@ -192,7 +195,8 @@ def _mark(axes: Any, chart: Chart, x: float, y: float) -> Area:
     falls = _falls(chart)
     left = across > 0.7 or falls
     # There is room on the left below a falling curve and above a rising one.
-    side, below = (-1 if left else 1), (-1 if up > 0.15 and (falls or not left) else 1)
+    # Above a point near the top the label would cover the title.
+    side, below = (-1 if left else 1), (-1 if up > _NEAR_TITLE or (up > 0.15 and (falls or not left)) else 1)
     axes.annotate(
         label,
         (x, y),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cumulant.exact.witnesses import Neighbours
     from cumulant.losses.grid import Step
     from cumulant.losses.transform import Transform
+    from cumulant.mechanisms.mechanism import Expression
 
 
 class Scheme(ABC):
@@ -135,6 +136,10 @@ class Scheme(ABC):
     def accepts(self, relation: Relation) -> bool:
         """Return True if a mechanism on its samples may be stated for these neighbours."""
         return relation in (Relation.ANY, self.takes)
+
+    def alternative(self, inner: Expression) -> str:
+        """Say how to write the scheme for the neighbours of a run that it does not accept; empty if it cannot be."""
+        return ""
 
     def refuses(self, pair: Pair | None, stated: Relation) -> str:
         """Say why a pair may not run on its samples; empty if it may.

@@ -401,7 +401,7 @@ def _up(value: float | str) -> str:
 
 def _delta(value: float) -> str:
     """Return the delta in few digits, never less than it is."""
-    text = f"{value:g}"
+    text = re.sub(r"e-0(?=\d)", "e-", f"{value:g}")  # 1e-5, as in every other place
     return text if float(text) >= value else rounded_up(value)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from cumulant.accounting.check import Check
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.calibrate import calibrate
-from cumulant.domains import COUNT, POSITIVE, Exact, Number, one_of, spelling
+from cumulant.domains import COUNT, POSITIVE, Exact, Number, one_of, quotient_spelling
 from cumulant.errors import InputError
 from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
 from cumulant.mechanisms.gaussian import Gaussian
@@ -63,7 +63,7 @@ class FedAvg:
 
     >>> fed = FedAvg(clients=60_000, clients_per_round=256, rounds=1000, noise_multiplier=2)
     >>> fed.run
-    Gaussian(sigma=2, relation="add-remove") @ Poisson(rate="8/1875") * 1000
+    Gaussian(sigma=2, relation="add-remove") @ Poisson(rate="256/60000") * 1000
     """
 
     clients: int
@@ -157,9 +157,7 @@ class FedAvg:
     def run(self) -> Expression:
         """All rounds, as an expression."""
         if self.sampling == "poisson":
-            scheme: Poisson | WithoutReplacement = Poisson(
-                rate=spelling(Fraction(self.clients_per_round, self.clients))
-            )
+            scheme: Poisson | WithoutReplacement = Poisson(rate=quotient_spelling(self.clients_per_round, self.clients))
         else:
             scheme = WithoutReplacement(sample=self.clients_per_round, population=self.clients)
         return self.noisy_sum @ scheme * self.rounds

@@ -17,7 +17,7 @@ from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import brief
 from cumulant.calibrate import calibrate
-from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, spelling
+from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, quotient_spelling, spelling
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.html_box import facts_box
 from cumulant.mechanisms.gaussian import Gaussian
@@ -37,6 +37,9 @@ from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WithoutReplacement
+
+DEFAULT_SAMPLING = "fixed-size"
+"""The way to form batches where none is named; convention: the one that needs no secret key of its own."""
 
 DIGITS = 6
 """Significant digits of a noise multiplier that is found: those of `calibrate`."""
@@ -70,7 +73,7 @@ def _fixed_size(sgd: NoisySGD) -> Expression:
 
 
 def _poisson(sgd: NoisySGD) -> Expression:
-    step = sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records)))
+    step = sgd.noisy_sum @ Poisson(rate=quotient_spelling(sgd.batch, sgd.records))
     return step @ User(records=sgd.records_per_user or 1)
 
 
@@ -301,7 +304,7 @@ class NoisySGD:
     epochs: Number | None = None
     steps: int | None = None
     clip: Number = 1
-    sampling: str = "fixed-size"
+    sampling: str = DEFAULT_SAMPLING
     schedule: Sequence[tuple[Number, int]] | None = None
     unit: str = "record"
     records_per_user: int | None = None
@@ -325,8 +328,11 @@ class NoisySGD:
             self._set("epochs", POSITIVE.check("epochs", self.epochs))
         known = SAMPLINGS if self.noise_bands is None else CORRELATED
         if not isinstance(self.sampling, str) or self.sampling not in known:  # type: ignore[redundant-expr]
+            names = ", ".join(map(repr, known))
+            if self.noise_bands is not None and self.sampling == DEFAULT_SAMPLING:
+                raise InputError(f"noise_bands=… needs sampling=…; choose one of {names}")
             kind = "" if self.noise_bands is None else " for correlated noise"
-            raise InputError(f"sampling={shown(self.sampling)} is unknown{kind}; choose one of {', '.join(known)}")
+            raise InputError(f"sampling={shown(self.sampling)} is unknown{kind}; choose one of {names}")
         if self.noise_bands is not None:
             self._check_bands()
 
@@ -618,7 +624,9 @@ class NoisySGD:
 
     def __str__(self) -> str:
         planned = ", then ".join(f"{noise} for {count:,} steps" for noise, count in self.segments)
-        noise = self.noise_multiplier if self.schedule is None else planned
+        noise = f"{self.noise_multiplier}" if self.schedule is None else planned
+        if self.noise_bands is not None:
+            noise += f", noise bands {', '.join(map(str, self.noise_bands))}"
         return (
             f"DP-SGD with batches of {self.batch:,} of {self.records:,} records, {self.total_steps:,} steps, noise multiplier "
             f"{noise}, {self.sampling} batches, for {self.relation} neighbours"

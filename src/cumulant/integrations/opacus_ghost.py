@@ -17,6 +17,9 @@ from cumulant.errors import InputError
 BACKWARD = {DPTensorFastGradientClipping.backward.__code__, DPTensorFastGradientAdaptiveClipping.backward.__code__}
 """The backward passes of Opacus that use the norms of gradients to clip them."""
 
+CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
+"""The layers whose gradients Opacus computes from inputs that it pads with zeros."""
+
 
 def clipping_loss(frame: FrameType | None) -> Any:
     """Return the loss of Opacus whose backward pass asks for norms; None if other code asks."""
@@ -41,6 +44,7 @@ class GhostClipping:
 
     def attach(self) -> None:
         """Count the uses of weights in every forward pass of every layer."""
+        check_padding(self._module)
         uses = self._uses
 
         def count(layer: Any, given: Any, options: Any, found: Any) -> None:
@@ -56,6 +60,7 @@ class GhostClipping:
         """Refuse norms that do not bound the gradient of this loss."""
         losses, uses = loss.loss_per_sample, Counter(self._uses)
         self._uses.clear()
+        check_padding(self._module)
         if losses.shape != norms.shape:
             raise InputError(
                 f"the loss has the shape {tuple(losses.shape)}, but ghost clipping scales one number for each of "
@@ -92,6 +97,16 @@ class GhostClipping:
             raise InputError(
                 "a weight has no gradient in this batch, so that norms of an earlier batch would clip instead. "
                 "Call make_private again after freezing, or use grad_sample_mode='hooks'"
+            )
+
+
+def check_padding(module: Any) -> None:
+    """Refuse convolutions whose norms Opacus computes for another padding than the one they use."""
+    for layer in module.modules():
+        if isinstance(layer, CONVOLUTIONS) and layer.padding_mode != "zeros":
+            raise InputError(
+                f"{type(layer).__name__} has padding_mode={layer.padding_mode!r}, but Opacus computes norms of gradients for "
+                "zeros, so that ghost clipping does not bound them. Use padding_mode='zeros' or grad_sample_mode='hooks'"
             )
 
 

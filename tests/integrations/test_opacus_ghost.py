@@ -29,8 +29,7 @@ def ghost(module: Any, engine: Any = None, criterion: Any = None, dataset: Any =
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
         dataset=dataset or data(RECORDS),
         criterion=criterion or torch.nn.CrossEntropyLoss(),
-        grad_sample_mode="ghost",
-        **{"noise_multiplier": NOISE, "max_grad_norm": 1.0, "steps": 4, **law, **options},
+        **{"grad_sample_mode": "ghost", "noise_multiplier": NOISE, "max_grad_norm": 1.0, "steps": 4, **law, **options},
     )
 
 
@@ -143,6 +142,15 @@ def test_norms_for_another_padding(convolution: Any, padding: str) -> None:
     engine = PrivacyEngine(accountant=FIXED)
     with pytest.raises(cm.InputError, match="Opacus computes norms of gradients for zeros"):
         ghost(convolution(1, 4, 3, padding=1, padding_mode=padding), engine)
+    assert not len(engine.accountant)
+
+
+@pytest.mark.parametrize("mode", ["ghost", "hooks"])
+@pytest.mark.parametrize("embedding", [torch.nn.Embedding, torch.nn.EmbeddingBag])
+def test_gradients_that_are_divided_by_counts_of_the_batch(embedding: Any, mode: str) -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    with pytest.raises(cm.InputError, match="counts of the whole batch"):
+        ghost(embedding(10, 8, scale_grad_by_freq=True), engine, grad_sample_mode=mode)
     assert not len(engine.accountant)
 
 

@@ -61,6 +61,7 @@ class GhostClipping:
         losses, uses = loss.loss_per_sample, Counter(self._uses)
         self._uses.clear()
         check_padding(self._module)
+        check_frequencies(self._module)
         if losses.shape != norms.shape:
             raise InputError(
                 f"the loss has the shape {tuple(losses.shape)}, but ghost clipping scales one number for each of "
@@ -107,6 +108,16 @@ def check_padding(module: Any) -> None:
             raise InputError(
                 f"{type(layer).__name__} has padding_mode={layer.padding_mode!r}, but Opacus computes norms of gradients for "
                 "zeros, so that ghost clipping does not bound them. Use padding_mode='zeros' or grad_sample_mode='hooks'"
+            )
+
+
+def check_frequencies(module: Any) -> None:
+    """Refuse embeddings that divide a gradient by counts of the whole batch."""
+    for layer in module.modules():
+        if getattr(layer, "scale_grad_by_freq", False):
+            raise InputError(
+                f"{type(layer).__name__} has scale_grad_by_freq=True, which divides gradients by counts of the whole batch, so "
+                "that one record changes what others add. Set it to False"
             )
 
 

@@ -20,7 +20,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from cumulant.errors import CumulantError, InputError
-from cumulant.integrations.opacus_ghost import GhostClipping, clipping_loss
+from cumulant.integrations.opacus_ghost import GhostClipping, check_frequencies, clipping_loss
 from cumulant.integrations.opacus_loading import Draw, Draws, DrawsAndSteps, generator_state
 from cumulant.integrations.opacus_weights import Weights, checksums, params
 
@@ -144,6 +144,7 @@ class AccountedSteps:
     def attach(self) -> None:
         """Wrap the methods of the optimizer, and of the module where that one clips."""
         optimizer, module = self._optimizer, self._module
+        check_frequencies(module)
         if self._ghost is not None:  # fast gradient clipping and ghost clipping
             self._ghost.attach()
             module.get_norm_sample = self._seeing_norms(module.get_norm_sample, self._ghost)

@@ -110,6 +110,10 @@ class Draws:
         """Check that another loader of as many records handed out draws before, and no step used them."""
         return not self._rejected.isdisjoint(_UNUSED)
 
+    def fingerprint(self) -> str:
+        """Return a hash that is equal on all processes which draw alike; empty where the sampler is not one of ours."""
+        return "" if self._sampler is None else self._sampler.fingerprint()
+
     # ---- handing out
 
     def begin_pass(self, splitter: Any) -> tuple[Pass, Draw | None]:

@@ -391,3 +391,26 @@ def test_draws_that_another_process_made_count() -> None:
     for number in range(3):
         sampler.count_draw(number)
     assert sampler.accounted_run(step) == step @ sampler.law * 3
+
+
+@pytest.mark.parametrize("renew", ["seed", "copy"])
+def test_a_new_key_in_the_middle_of_a_cycle_gives_records_their_turn_again(renew: str) -> None:
+    """All draws are from the first part: 1.354 was claimed for 10 of them, and 3.959 is needed."""
+    sampler = CyclicPoissonSampler(100, "1/2", cycle=10)
+    for seed in range(10):
+        sampler.draw(0)
+        if renew == "copy":
+            sampler = copy.copy(sampler)
+        else:
+            next(sampler.batch_iterator(100, rng=seed))
+            sampler.load_state_dict({**sampler.state_dict(), "step": 0, "counted": 0})
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
+    assert sampler.accounted_run(mechanism) == mechanism @ sampler.law * (10 if renew == "copy" else 20)
+
+
+def test_a_new_key_where_the_draws_of_the_first_one_ended_goes_on_in_its_cycle() -> None:
+    sampler = CyclicPoissonSampler(100, "1/2", cycle=10)
+    list(itertools.islice(sampler, 3))
+    list(itertools.islice(sampler.batch_iterator(100, rng=7), 7))
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
+    assert sampler.accounted_run(mechanism) == mechanism @ sampler.law

@@ -111,7 +111,7 @@ class Sampler(ABC):
 
     def _renew(self, key: bytes) -> None:
         """Go on with another key: what it draws is new, whatever the number of the step."""
-        self._earlier = self._count()
+        self._earlier = self._counted_for_another_key(self._count(), self._step)
         self._restart_count(self._step)
         self._hold(key)
         self._renewed, self._repeated_below = True, 0
@@ -137,7 +137,24 @@ class Sampler(ABC):
 
         It is once per step, unless the law is about whole passes.
         """
-        return checked_whole("steps", steps, least=0)
+        return -(-checked_whole("steps", steps, least=0) // self._steps_of_release)
+
+    @property
+    def _steps_of_release(self) -> int:
+        """Return the number of consecutive steps that the law is about: 1, or a pass, or a cycle."""
+        return 1
+
+    def _whole_releases(self, draws: int) -> int:
+        """Return a number of draws, rounded up to whole releases."""
+        return self.releases(draws) * self._steps_of_release
+
+    def _counted_for_another_key(self, draws: int, step: int) -> int:
+        """Return what draws of earlier keys count, if another key goes on from this step.
+
+        Draws of all steps before this one go on where they ended. After any others a record may have its turn again, so
+        that they count as whole releases.
+        """
+        return draws if draws == step else self._whole_releases(draws)
 
     def accounted_run(self, mechanism: Expression, steps: int | None = None) -> Expression:
         """Return the accounted run if every step ran `mechanism` on its draw.
@@ -163,7 +180,7 @@ class Sampler(ABC):
 
     def _count(self) -> int:
         """Return the number of draws so far, also by earlier keys and before the state was set back."""
-        return self._earlier + max(self._handed, self._asked - self._base) + self._before
+        return self._earlier + max(self._handed, self._asked - self._base) + self._whole_releases(self._before)
 
     def _restart_count(self, step: int) -> None:
         """Count draws anew from this step on."""
@@ -384,6 +401,8 @@ class Sampler(ABC):
             )
         with self._lock:
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
+            if secret is None:
+                counted = self._counted_for_another_key(counted, step)
             self._step, self._earlier, self._renewed = step, max(counted, self._count()), secret is None
             self._restart_count(step)
             self._repeated = self._repeated or bool(state.get("repeated"))

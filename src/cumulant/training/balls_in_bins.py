@@ -66,7 +66,7 @@ class PassSampler(Sampler):
     def _hold(self, key: bytes | None) -> None:
         super()._hold(key)
         self._allocation = None
-        self._first = self._whole_releases(self._step)
+        self._first = self._key_start = self._whole_releases(self._step)
         self._earlier = self._whole_releases(self._count())  # a started pass counts as a whole one
         self._restart_count(self._first)
 
@@ -86,6 +86,8 @@ class PassSampler(Sampler):
         ['mark', 'population', 'sampler', 'step', 'steps']
         """
         with self._lock:
+            self._held()
+            self._step = max(self._step, self._first)  # the rest of a pass that another key began is left out
             return {**super().state_dict(secret), "mark": self.mark()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -102,7 +104,7 @@ class PassSampler(Sampler):
             if state.get("mark") == self.mark():
                 self._first = 0
             else:
-                self._step = self._first = self._whole_releases(self._step)
+                self._step = self._first = self._key_start = self._whole_releases(self._step)
                 self._earlier = self._whole_releases(self._earlier)
                 self._restart_count(self._first)
 

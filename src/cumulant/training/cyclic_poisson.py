@@ -120,5 +120,10 @@ class CyclicPoissonSampler(Sampler):
         with self._lock:
             self._earlier = self._whole_releases(self._count())  # parts may have their turn again
             self._restart_count(self._step)
-            super().load_state_dict(state)
-            self._partition, self._parts = partition, None
+            before, self._partition = self._partition, partition  # the mark of the key follows from both
+            try:
+                super().load_state_dict(state)
+            except InputError:
+                self._partition = before
+                raise
+            self._parts = None

@@ -355,7 +355,7 @@ def test_parts_of_a_data_set_that_do_not_overlap() -> None:
     with pytest.raises(cm.InputError, match="beyond the"):
         check_distinct(Subset(WHOLE, [RECORDS]))
     with pytest.raises(cm.InputError, match="Give integers"):
-        check_distinct(Subset(WHOLE, ["one"]))  # type: ignore[list-item]
+        check_distinct(Subset(WHOLE, ["one"]))
 
 
 # ---- copies and processes

@@ -4,6 +4,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from opacus import PrivacyEngine
@@ -60,7 +61,7 @@ def unlike(rank: int, setting: str, early: bool) -> str:
     engine = PrivacyEngine(accountant="cumulant-fixed-size")
     other = {"noise_multiplier": 0.5, "max_grad_norm": 8.0, "loss_reduction": "sum", "expected_batch_size": 1}[setting]
     changed = {setting: other} if rank == 1 else {}
-    given = {"noise_multiplier": 2.0, "max_grad_norm": 1.0, **(changed if early else {})}
+    given: dict[str, Any] = {"noise_multiplier": 2.0, "max_grad_norm": 1.0, **(changed if early else {})}
     try:
         module, optimizer, loader = make_private(
             engine, module=module, optimizer=optimizer, dataset=OneHot(), sample=SAMPLE, key=bytes(32), **given

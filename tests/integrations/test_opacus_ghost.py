@@ -97,7 +97,15 @@ class Convolution(torch.nn.Module):
         return self.layers(x[:, None])
 
 
+class Fourier(torch.nn.Module):
+    """A layer without weights whose gradients are complex, of float32."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x).abs()
+
+
 HONEST = {
+    "complex": lambda: torch.nn.Sequential(Linear(8, 8), Fourier(), Linear(8, 3)),
     "linear": lambda: Linear(8, 3),
     "layers": lambda: torch.nn.Sequential(Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Dropout(0.1), Linear(8, 3)),
     "own layer": lambda: torch.nn.Sequential(Linear(8, 8), Scale(), Linear(8, 3)),

@@ -161,7 +161,8 @@ def graph_uses(results: Iterable[Any], givens: Iterable[Any] = ()) -> Counter[An
 def low_precisions(results: Iterable[Any], givens: Iterable[Any] = ()) -> set[torch.dtype]:
     """Return the types below float32 in which a backward pass of these results computes."""
     kinds = {meta.dtype for node in graph_nodes(results, givens) for meta in node._input_metadata}
-    return {kind for kind in kinds if kind not in (torch.float32, torch.float64)}
+    exact = torch.finfo(torch.float32).eps
+    return {kind for kind in kinds if (kind.is_floating_point or kind.is_complex) and torch.finfo(kind).eps > exact}
 
 
 def linear_norms(layer: Any, activations: Any, backprops: torch.Tensor) -> dict[Any, torch.Tensor]:

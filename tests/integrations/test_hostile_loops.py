@@ -14,6 +14,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 import cumulant as cm
 from cumulant.integrations.opacus import DrawsAndSteps, make_private
+from cumulant.integrations.opacus_loading import check_distinct
 from tests.integrations.loops import DELTA, FIXED, POISSON, SHUFFLED, data, model, step, train, weights
 from tests.integrations.test_opacus_steps import EVERY, NOISE, RECORDS, SAMPLE, made
 
@@ -317,10 +318,22 @@ def test_a_resumed_run_with_the_same_key_starts_where_it_ended() -> None:
     assert len(engine.accountant) == 40
 
 
+WHOLE = data(RECORDS)
+
+
 @pytest.mark.parametrize(
     "dataset",
-    [Subset(data(RECORDS), [*range(RECORDS), 0]), ConcatDataset([data(RECORDS)] * 2)],
-    ids=["subset", "concat"],
+    [
+        Subset(WHOLE, [*range(RECORDS), 0]),
+        Subset(WHOLE, [*range(RECORDS), -1]),
+        Subset(Subset(WHOLE, range(40)), [*range(20), -40]),
+        ConcatDataset([WHOLE] * 2),
+        ConcatDataset([WHOLE, Subset(WHOLE, range(40))]),
+        ConcatDataset([Subset(WHOLE, range(200)), Subset(WHOLE, range(199, RECORDS))]),
+        ConcatDataset([ConcatDataset([WHOLE]), WHOLE]),
+        Subset(ConcatDataset([data(RECORDS), WHOLE, ConcatDataset([WHOLE])]), [*range(20), RECORDS, 2 * RECORDS]),
+    ],
+    ids=["subset", "negative", "nested", "concat", "minority", "overlap", "nested concat", "subset of concat"],
 )
 @pytest.mark.parametrize("accountant", [FIXED, POISSON, SHUFFLED])
 def test_a_data_set_that_has_a_record_twice(accountant: str, dataset: Any) -> None:
@@ -333,6 +346,16 @@ def test_a_data_set_that_has_a_record_twice(accountant: str, dataset: Any) -> No
         else:
             law: dict[str, Any] = {"sample": SAMPLE} if accountant == FIXED else {"rate": "1/20"}
             make_private(engine, dataset=dataset, **both, **law)
+
+
+def test_parts_of_a_data_set_that_do_not_overlap() -> None:
+    parts = torch.utils.data.random_split(WHOLE, [200, RECORDS - 200])
+    check_distinct(ConcatDataset([*parts, data(RECORDS), Subset(data(RECORDS), [])]))
+    check_distinct(Subset(ConcatDataset([WHOLE, WHOLE]), torch.arange(RECORDS - 8, 2 * RECORDS - 8)))
+    with pytest.raises(cm.InputError, match="beyond the"):
+        check_distinct(Subset(WHOLE, [RECORDS]))
+    with pytest.raises(cm.InputError, match="Give integers"):
+        check_distinct(Subset(WHOLE, ["one"]))
 
 
 # ---- copies and processes

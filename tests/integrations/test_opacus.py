@@ -264,6 +264,14 @@ def test_two_processes_refuse(processes: list[dict[str, Any]]) -> None:
         assert "neither drawn independently nor with this rate" in process["stock poisson"]
 
 
+def test_two_processes_with_unlike_settings_are_refused(processes: list[dict[str, Any]]) -> None:
+    """One process that clips to 8 moves the sum by 8 norms, and the other one reported the epsilon of 1."""
+    for process in processes:
+        for name, found in process["unlike"].items():
+            for said in found:
+                assert f"{name} differs between processes" in said
+
+
 def test_trap_distributed_poisson_of_opacus(processes: list[dict[str, Any]]) -> None:
     one, other = (process["equal seeds"] for process in processes)
     assert one == other  # equal seeds choose equal positions on all ranks

@@ -148,3 +148,29 @@ def test_the_statement_of_an_accountant_has_its_assumptions_and_caveats(accounta
         assert "no claim below" in found.latex()
     with pytest.raises(cm.InputError, match="floating point"):
         engine.accountant.statement([DELTA], replace(SETTING, noise="exact"))
+
+
+@pytest.mark.parametrize("user", ["loop", "engine"])
+def test_a_budget_that_others_used_is_refused(user: str) -> None:
+    """It started afresh in every engine, so that three of them had epsilon 1 each from one budget of 1."""
+    budget = Budget(1, DELTA)
+    if user == "loop":
+        budget.allow(cm.Gaussian(sigma=100), 3)
+    else:
+        _, module, optimizer, loader = fixed(limit=budget, steps=3)
+        train(module, optimizer, loader)
+    other, module, optimizer, loader = fixed(limit=budget, steps=3)
+    with pytest.raises(cm.InputError, match="3 steps that this accountant did not take"):
+        train(module, optimizer, loader)
+    assert not len(other.accountant)
+
+
+def test_a_budget_goes_on_after_a_state_is_loaded() -> None:
+    budget = Budget(1, DELTA, adaptive=True)
+    engine, module, optimizer, loader = fixed(limit=budget, steps=3)
+    train(module, optimizer, loader)
+    engine.accountant.load_state_dict(engine.accountant.state_dict())
+    train(module, optimizer, loader)
+    engine.accountant.limit = (1, DELTA)
+    train(module, optimizer, loader)
+    assert len(engine.accountant) == 9

@@ -4,6 +4,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from opacus import PrivacyEngine
@@ -50,6 +51,27 @@ def refused(rank: int, keys: list[bytes]) -> str:
         )
     except InputError as error:
         return str(error)
+    return ""
+
+
+def unlike(rank: int, setting: str, early: bool) -> str:
+    """What is said if one process has another setting than the other one, from make_private or from the first step on."""
+    module = DPDDP(torch.nn.Linear(RECORDS, 1, bias=False))
+    optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    engine = PrivacyEngine(accountant="cumulant-fixed-size")
+    other = {"noise_multiplier": 0.5, "max_grad_norm": 8.0, "loss_reduction": "sum", "expected_batch_size": 1}[setting]
+    changed = {setting: other} if rank == 1 else {}
+    given: dict[str, Any] = {"noise_multiplier": 2.0, "max_grad_norm": 1.0, **(changed if early else {})}
+    try:
+        module, optimizer, loader = make_private(
+            engine, module=module, optimizer=optimizer, dataset=OneHot(), sample=SAMPLE, key=bytes(32), **given
+        )
+        vars(optimizer).update(changed)
+        optimizer.zero_grad()
+        module(next(iter(loader))).mean().backward()
+        optimizer.step()
+    except InputError as error:
+        return str(error) if not len(engine.accountant) else "a step was accounted"
     return ""
 
 
@@ -218,6 +240,10 @@ def main(rank: int, directory: Path) -> None:
         "history": engine.accountant.history,
         "expected": optimizer.expected_batch_size,
         "different keys": refused(rank, [bytes(32), bytes([1]) * 32]),
+        "unlike": {
+            name: [unlike(rank, name, early) for early in (True, False) if not early or name != "expected_batch_size"]
+            for name in ("noise_multiplier", "max_grad_norm", "loss_reduction", "expected_batch_size")
+        },
         "stock poisson": stock_poisson(rank),
         "equal seeds": local_batches(rank, 0.3, seed=0),
         "rare": len([b for b in local_batches(rank, 0.05, seed=rank) if b]),

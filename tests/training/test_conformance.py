@@ -16,6 +16,7 @@ from cumulant.training import (
     ShuffledSampler,
     conformance,
 )
+from cumulant.training.conformance import _hypergeometric, _overlap
 from tests.effort import drawn
 
 POPULATION, SAMPLE, BATCHES, LEVEL = 1797, 64, 2000, 1e-3
@@ -310,3 +311,43 @@ def test_false_alarms_about_shuffled_passes() -> None:
         found = conformance([b for one in cut_permutations(rng, batch, 60, passes=6) for b in one], 60, batch=batch)
         alarms = {test: count + (found[test] < 0.05) for test, count in alarms.items()}
     assert all(stats.binom.cdf(count, 300, 0.05) < 0.9999 for count in alarms.values())
+
+
+def test_false_alarms_about_rare_overlaps() -> None:
+    """A single overlap had a p-value far below 1 % by the normal law, and comes in every 17th of these loaders."""
+    rng = np.random.default_rng(3)
+    loaders, records = 300, 1_281_167
+    alarms = 0
+    for _ in range(loaders):
+        batches = [np.sort(rng.choice(records, 16, replace=False, shuffle=False)) for _ in range(300)]
+        alarms += _overlap(batches, records) <= 0.01
+    assert stats.binom.sf(alarms - 1, loaders, 0.01) > 1e-4
+
+
+@pytest.mark.parametrize("records", [7, 60])
+def test_the_law_of_an_overlap(records: int) -> None:
+    for a, b in ((3, 5), (7, 7), (0, 4), (6, 2)):
+        least, masses = _hypergeometric(a, b, records)
+        values = least + np.arange(len(masses))
+        assert masses == pytest.approx(stats.hypergeom(records, a, b).pmf(values), abs=1e-14)
+        assert masses.sum() == pytest.approx(1)
+
+
+def test_copied_batches_are_refuted_by_their_overlap() -> None:
+    batches = [np.arange(16 * i, 16 * i + 16) for i in range(200)]
+    assert _overlap(batches, 1_281_167) > 0.5
+    assert _overlap([*batches, batches[-1]], 1_281_167) < 1e-6
+
+
+@pytest.mark.parametrize("passes", [2, 3, 20])
+def test_false_alarms_about_two_bins(passes: int) -> None:
+    """Counts that are exactly even had the p-value 0, and come in every twentieth of these loaders."""
+    rng = np.random.default_rng(9)
+    loaders = 300
+    alarms = dict.fromkeys(("size", "overlap"), 0)
+    for _ in range(loaders):
+        batches = [np.flatnonzero(bins == s).tolist() for bins in rng.integers(2, size=(passes, 100)) for s in range(2)]
+        for test, p in conformance(batches, 100, steps=2).items():
+            if test in alarms:
+                alarms[test] += p <= 0.01
+    assert all(stats.binom.sf(count - 1, loaders, 0.01) > 1e-4 for count in alarms.values()), alarms

@@ -345,7 +345,9 @@ def test_a_copy_counts_the_steps_before_it_once(
     other = again(sampler)
     next(iter(other))
     assert other.accounted_run(step) == step @ sampler.law * (before + 1)
-    assert other.state_dict() == {**sampler.state_dict(), "step": before + 1}
+    state = other.state_dict()
+    assert state.pop("drawn")[other.mark()] == before + 1
+    assert state == {**FixedSizeSampler(100, 5, 10).state_dict(), "step": before + 1}
 
 
 def _hand_out(sampler: FixedSizeSampler, way: str) -> None:
@@ -391,3 +393,99 @@ def test_draws_that_another_process_made_count() -> None:
     for number in range(3):
         sampler.count_draw(number)
     assert sampler.accounted_run(step) == step @ sampler.law * 3
+
+
+@pytest.mark.parametrize("renew", ["seed", "copy"])
+def test_a_new_key_in_the_middle_of_a_cycle_gives_records_their_turn_again(renew: str) -> None:
+    """All draws are from the first part: 1.354 was claimed for 10 of them, and 3.959 is needed."""
+    sampler = CyclicPoissonSampler(100, "1/2", cycle=10)
+    for seed in range(10):
+        sampler.draw(0)
+        if renew == "copy":
+            sampler = copy.copy(sampler)
+        else:
+            next(sampler.batch_iterator(100, rng=seed))
+            sampler.load_state_dict({**sampler.state_dict(), "step": 0, "counted": 0})
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
+    assert sampler.accounted_run(mechanism) == mechanism @ sampler.law * (10 if renew == "copy" else 20)
+
+
+def test_a_new_key_where_the_draws_of_the_first_one_ended_goes_on_in_its_cycle() -> None:
+    sampler = CyclicPoissonSampler(100, "1/2", cycle=10)
+    list(itertools.islice(sampler, 3))
+    list(itertools.islice(sampler.batch_iterator(100, rng=7), 7))
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
+    assert sampler.accounted_run(mechanism) == mechanism @ sampler.law
+
+
+SAMPLERS = [
+    lambda: FixedSizeSampler(100, 5, 10),
+    lambda: PoissonSampler(100, "1/10", 10),
+    lambda: BallsInBinsSampler(100, 10),
+    lambda: ShuffledSampler(100, 10),
+    lambda: CyclicPoissonSampler(100, "1/2", 10),
+]
+
+
+@pytest.mark.parametrize("make", SAMPLERS)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_seed_that_comes_again_after_a_set_back_draws_the_same_samples(make: Any, resumed: bool) -> None:
+    """The state has no key, but the seed gives it again: 1.56 was reported for 200 steps on 100 samples."""
+    sampler = make()
+    start = sampler.state_dict()
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation=sampler.law.relation)
+    one = [batch.tolist() for batch in sampler.batch_iterator(100, rng=7)]
+    sampler.load_state_dict({**sampler.state_dict(), "step": 0} if resumed else start)
+    if resumed:  # in another process, which knows the keys from the state
+        other = make()
+        other.load_state_dict(sampler.state_dict())
+        sampler = other
+    if isinstance(sampler, BallsInBinsSampler | ShuffledSampler):
+        assert sampler.step == 0
+    two = [batch.tolist() for batch in sampler.batch_iterator(100, rng=7)]
+    assert one == two
+    with pytest.raises(cm.InputError, match="two steps had the same sample"):
+        sampler.accounted_run(mechanism)
+
+
+@pytest.mark.parametrize("make", SAMPLERS)
+def test_a_set_back_is_part_of_the_state_before_a_draw_comes_again(make: Any) -> None:
+    sampler = make()
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation=sampler.law.relation)
+    start = sampler.state_dict(secret=True)
+    one = list(sampler)
+    sampler.load_state_dict(start)
+    resumed = make()
+    resumed.load_state_dict(sampler.state_dict(secret=True))
+    assert list(resumed) == one
+    with pytest.raises(cm.InputError, match="two steps had the same sample"):
+        resumed.accounted_run(mechanism)
+
+
+@pytest.mark.parametrize("make", SAMPLERS)
+@pytest.mark.parametrize("again", [copy.copy, lambda sampler: pickle.loads(pickle.dumps(sampler))])
+def test_the_key_of_a_copy_has_drawn_nothing_yet(make: Any, again: Any) -> None:
+    """Its state with the key missed the draws below the step: 0.894 was reported for three passes, which need 1.110."""
+    sampler = make()
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation=sampler.law.relation)
+    list(itertools.islice(sampler, 9))
+    state = again(sampler).state_dict(secret=True)
+    resumed = make()
+    resumed.load_state_dict(state)
+    if resumed.releases(10) == 10:
+        resumed.draw(0)
+        needed = 10
+    else:
+        list(resumed)
+        list(itertools.islice(resumed, 1))
+        needed = 3 if isinstance(resumed, BallsInBinsSampler | ShuffledSampler) else 2
+    assert resumed.accounted_run(mechanism) == mechanism @ resumed.law * needed
+
+
+def test_a_state_that_is_refused_changes_no_parts() -> None:
+    sampler = CyclicPoissonSampler(100, 1, cycle=4)
+    before = sampler.draw(0)
+    state = {**CyclicPoissonSampler(100, 1, cycle=4).state_dict(), "step": -1}
+    with pytest.raises(cm.InputError, match="step"):
+        sampler.load_state_dict(state)
+    assert sampler.draw(0) == before

@@ -38,7 +38,7 @@ from cumulant.integrations.opacus_accountants import (
 )
 from cumulant.integrations.opacus_accounting import ADAPTIVE, CAVEATS, GIVEN_KEY, RANDOM_ROWS, Accountant
 from cumulant.integrations.opacus_loading import DrawsAndSteps
-from cumulant.integrations.opacus_steps import check_shards, processes, secret_generator, unwrapped
+from cumulant.integrations.opacus_steps import check_shards, compare_ranks, processes, secret_generator, unwrapped
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.training.balls_in_bins import BallsInBinsSampler
@@ -131,6 +131,13 @@ def make_private(
     law = _sampler(len(dataset), sample, rate, bins, cycle, batch, steps, key, rank, world)
     if world > 1:
         _compare(law)
+        shared = {
+            "noise_multiplier": float(noise_multiplier),
+            "max_grad_norm": max_grad_norm,
+            "len(dataset)": len(dataset),
+        }
+        named = {name: options.get(name) for name in ("loss_reduction", "grad_sample_mode", "clipping")}
+        compare_ranks({name: repr(value) for name, value in (shared | named).items()})
     given = dict(loader or {})
     if sample is None:
         given["collate_fn"] = _empty_safe_collate(dataset, given.get("collate_fn", default_collate))

@@ -112,6 +112,10 @@ class Accountant(IAccountant):
         self._entries: Counter[tuple[float, float | str]] = Counter()  # steps, or passes, that the history must have
         self._budget: Budget | None = None
         self._budget_limit: Any = None
+        self._charged_budget: tuple[Budget | None, int] = (
+            None,
+            0,
+        )  # the budget given as limit, and its steps from here
         self._draws: list[Draws] = []
         self._loaded_weights: set[int] = set()  # fingerprints that the weights had when the loaded state was saved
         self._noticed: list[str] = []
@@ -241,9 +245,7 @@ class Accountant(IAccountant):
         part = self.noisy(noise, sample_rate)
         with self._lock:
             self._check(noise, sample_rate)
-            budget = self._limited()
-            if budget is not None:
-                budget.allow(part, per=self.per)
+            self._charge_limit(part)
             self._add_entry(noise, sample_rate)
             self._count_step()
 
@@ -295,17 +297,34 @@ class Accountant(IAccountant):
             if caveat not in self._noticed:
                 self._noticed.append(caveat)
 
+    def _charge_limit(self, part: Expression) -> None:
+        """Take a step, or a pass, from the limit; BudgetRefused if it does not fit."""
+        budget = self._limited()
+        if budget is not None:
+            budget.allow(part, per=self.per)
+            if budget is self.limit:
+                self._charged_budget = budget, budget.taken
+
     def _limited(self) -> Budget | None:
+        """Return the budget of the limit, with all of the history taken from it; None without a limit."""
         if self.limit is None:
             return None
         if self._budget is None or self._budget_limit is not self.limit:
             self._budget_limit = self.limit
             given = self.limit if isinstance(self.limit, Budget) else Budget(*self.limit)
-            # one that was used already counts from none again, because the history is counted below
+            if given.taken and not (self._charged_budget[0] is given and self._charged_budget[1] == given.taken):
+                self._budget_limit = None
+                raise InputError(
+                    f"the budget that was given as limit has {given.taken} steps that this accountant did not take, and they "
+                    "would not count here. Give every engine a new Budget; the guarantees of several engines add up"
+                )
+            # one that was used here counts from none again, because the history is counted below
             budget = Budget.from_terms(given.terms()) if given.taken else given
             self._budget = None
             for noise, rate, count in self.history:  # what a checkpoint brought along
                 budget.allow(self.noisy(noise, rate), count, per=self.per)
+                if budget is self.limit:
+                    self._charged_budget = budget, budget.taken
             self._budget = budget
         return self._budget
 
@@ -522,9 +541,7 @@ class PassAccountant(Accountant):
         with self._lock:
             self._check(noise, rate)
             if begun is None or begun not in self._charged:
-                budget = self._limited()
-                if budget is not None:
-                    budget.allow(part, per=self.per)
+                self._charge_limit(part)
                 self._add_entry(noise, rate)
                 if begun is not None:
                     self._charged[begun] = noise

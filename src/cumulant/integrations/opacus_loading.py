@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,13 +13,14 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, RandomSampler, SequentialSampler, Subset
 
 from cumulant.errors import CumulantError, InputError
 from cumulant.lock import Lock
-from cumulant.training.sampler import Sampler
+from cumulant.training.sampler import Indices, Sampler
 
 STATE_BYTES = 16
 """Bytes of the hash of a state of a generator: two of 2^40 steps are equal by chance once in 2^49 runs."""
@@ -109,6 +111,10 @@ class Draws:
     def chosen(self) -> bool:
         """Check that another loader of as many records handed out draws before, and no step used them."""
         return not self._rejected.isdisjoint(_UNUSED)
+
+    def fingerprint(self) -> str:
+        """Return a hash that is equal on all processes which draw alike; empty where the sampler is not one of ours."""
+        return "" if self._sampler is None else self._sampler.fingerprint()
 
     # ---- handing out
 
@@ -385,20 +391,44 @@ def check_distinct(dataset: Any) -> None:
 
     Each number would count as a record.
     """
-    if isinstance(dataset, Subset):
-        if len(set(dataset.indices)) < len(dataset.indices):
-            raise InputError(
-                "Subset has a record more than once, and every copy would count as a record of its own; give each number once, "
-                "or clip the sum of all copies as one record"
-            )
-        check_distinct(dataset.dataset)
+    if not isinstance(dataset, Subset | ConcatDataset):
+        return
+    kind = type(dataset).__name__
+    bases: dict[int, Any] = {}
+    try:
+        sources, places = _origins(dataset, bases)
+    except TypeError as error:  # names instead of numbers, or no length
+        raise InputError(
+            f"{kind} cannot be searched for records that come twice ({error}). Give integers as indices, and data sets that "
+            "have a length"
+        ) from error
+    order = np.lexsort((places, sources))
+    same = (np.diff(sources[order]) == 0) & (np.diff(places[order]) == 0)
+    if same.any():
+        first = order[int(np.argmax(same))]
+        whose = type(list(bases.values())[sources[first]]).__name__
+        raise InputError(
+            f"{kind} has record {places[first]} of {whose} more than once, and every copy would count as a record of its own. "
+            "Give each record once, or clip the sum of all copies as one record"
+        )
+
+
+def _origins(dataset: Any, bases: dict[int, Any]) -> tuple[Indices, Indices]:
+    """Return for every record of a data set the number of its base, and its place there; bases are added by identity."""
     if isinstance(dataset, ConcatDataset):
-        if len({id(part) for part in dataset.datasets}) < len(dataset.datasets):
-            raise InputError(
-                "ConcatDataset has a data set more than once, and every copy would count as records of their own; give it once"
-            )
-        for part in dataset.datasets:
-            check_distinct(part)
+        parts = [_origins(part, bases) for part in dataset.datasets]
+        return np.concatenate([one for one, _ in parts]), np.concatenate([other for _, other in parts])
+    if isinstance(dataset, Subset):
+        sources, places = _origins(dataset.dataset, bases)
+        numbers: Any = dataset.indices
+        numbers = numbers.tolist() if hasattr(numbers, "tolist") else numbers
+        chosen = np.fromiter(map(operator.index, numbers), dtype=np.int64)
+        if chosen.size and not -len(places) <= chosen.min() <= chosen.max() < len(places):
+            raise InputError(f"Subset has numbers beyond the {len(places)} records of its data set; leave them out")
+        return sources[chosen], places[chosen]  # a number below zero counts from the end, as in the data set
+    bases.setdefault(id(dataset), dataset)
+    count = len(dataset)
+    return np.full(count, list(bases).index(id(dataset))), np.arange(count)
 
 
 def check_shuffled(loader: DataLoader[Any]) -> None:

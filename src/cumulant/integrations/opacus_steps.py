@@ -5,12 +5,13 @@ They are accounted before the weights move.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import secrets
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,8 +21,8 @@ from torch.distributed.fsdp import FSDPModule
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from cumulant.errors import CumulantError, InputError
-from cumulant.integrations.opacus_ghost import GhostClipping, clipping_loss
-from cumulant.integrations.opacus_loading import Draw, Draws, DrawsAndSteps, generator_state
+from cumulant.integrations.opacus_ghost import GhostClipping, check_frequencies, clipping_loss
+from cumulant.integrations.opacus_loading import STATE_BYTES, Draw, Draws, DrawsAndSteps, generator_state
 from cumulant.integrations.opacus_weights import Weights, checksums, params
 
 NORM_TOLERANCE = 1e-6
@@ -144,6 +145,7 @@ class AccountedSteps:
     def attach(self) -> None:
         """Wrap the methods of the optimizer, and of the module where that one clips."""
         optimizer, module = self._optimizer, self._module
+        check_frequencies(module)
         if self._ghost is not None:  # fast gradient clipping and ghost clipping
             self._ghost.attach()
             module.get_norm_sample = self._seeing_norms(module.get_norm_sample, self._ghost)
@@ -488,14 +490,16 @@ class AccountedSteps:
                     "this process was forked from the one that called make_private: both would use the same noise, and neither "
                     "counts the steps of the other. Call make_private in every process"
                 )
+            if processes() != self._world:
+                raise InputError(unwrapped(processes()))
+            if self._world > 1:  # before any other check: one that fails on one process lets the others wait for it
+                compare_ranks(self._settings(), self._optimizer.params)
             self._check_weights()
             if self.divisor is not None and self._optimizer.expected_batch_size != self.divisor:
                 raise InputError(
                     f"expected_batch_size={self._optimizer.expected_batch_size} was {self.divisor:g}: a divisor that follows "
                     "the size of the sample tells who is in it. Leave it as make_private sets it"
                 )
-            if processes() != self._world:
-                raise InputError(unwrapped(processes()))
             check_shards(self._module)
             if not self._optimizer.params:
                 raise InputError(
@@ -538,6 +542,17 @@ class AccountedSteps:
             raise
         self._done = self._moving = True
         self._inner._optimizer_step_pre_hooks.move_to_end(self._last_look.id)  # after hooks that were registered since
+
+    def _settings(self) -> dict[str, str]:
+        """Return what must be equal on all processes in a step."""
+        noise, norm = self._noise
+        return {
+            "noise_multiplier": repr(noise),
+            "max_grad_norm": repr(norm),
+            "expected_batch_size": repr(self._optimizer.expected_batch_size),
+            "loss_reduction": repr(self._optimizer.loss_reduction),
+            "the draw": self._draws.fingerprint(),
+        }
 
     def _clear(self) -> None:
         """Drop the noisy gradient and the raw sums: neither may be used after a refusal."""
@@ -582,6 +597,31 @@ def unwrapped(world: int) -> str:
         f"{world} processes are running, but the module was made private for another number of them: each would train on "
         "samples of its own. Wrap the module in DPDDP, DDP or fully_shard before make_private, or run one process"
     )
+
+
+def compare_ranks(settings: Mapping[str, str], weights: Sequence[torch.Tensor] = ()) -> None:
+    """Refuse settings that differ between processes, on all of them.
+
+    With weights, hashes of the settings are compared first, on the device of the weights, because that is faster.
+    """
+    distributed = torch.distributed
+    world = distributed.get_world_size()
+    if weights:
+        digest = hashlib.blake2b(repr(sorted(settings.items())).encode(), digest_size=STATE_BYTES).digest()
+        mine = torch.frombuffer(bytearray(digest), dtype=torch.uint8).to(weights[0].device)
+        hashes = [torch.empty_like(mine) for _ in range(world)]
+        distributed.all_gather(hashes, mine)
+        if all(torch.equal(each, mine) for each in hashes):
+            return
+    found: list[Any] = [None] * world
+    distributed.all_gather_object(found, dict(settings))
+    for name in settings:
+        values = list(dict.fromkeys(each.get(name) for each in found))
+        if len(values) > 1:
+            raise InputError(
+                f"{name} differs between processes: {' and '.join(map(str, values))}. One record may then move the sum by more "
+                "than the noise is made for. Set it alike on all processes"
+            )
 
 
 def check_shards(module: Any) -> None:

@@ -33,8 +33,9 @@ class PassSampler(Sampler):
     def _allocate(self, number: int) -> list[list[int]]:
         """Return the records of every step of the pass of this number."""
 
-    def releases(self, steps: int) -> int:
-        return -(-super().releases(steps) // self._steps)
+    @property
+    def _steps_of_release(self) -> int:
+        return self._steps
 
     # ---- drawing
 
@@ -65,8 +66,8 @@ class PassSampler(Sampler):
     def _hold(self, key: bytes | None) -> None:
         super()._hold(key)
         self._allocation = None
-        self._first = -(-self._step // self._steps) * self._steps
-        self._earlier = -(-self._count() // self._steps) * self._steps  # a started pass counts as a whole one
+        self._first = self._key_start = self._whole_releases(self._step)
+        self._earlier = self._whole_releases(self._count())  # a started pass counts as a whole one
         self._restart_count(self._first)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,6 +86,8 @@ class PassSampler(Sampler):
         ['mark', 'population', 'sampler', 'step', 'steps']
         """
         with self._lock:
+            self._held()
+            self._step = max(self._step, self._first)  # the rest of a pass that another key began is left out
             return {**super().state_dict(secret), "mark": self.mark()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -98,8 +101,12 @@ class PassSampler(Sampler):
         """
         with self._lock:
             super().load_state_dict(state)
-            self._first = 0 if state.get("mark") == self.mark() else -(-self._step // self._steps) * self._steps
-            self._step = max(self._step, self._first)
+            if state.get("mark") == self.mark():
+                self._first = 0
+            else:
+                self._step = self._first = self._key_start = self._whole_releases(self._step)
+                self._earlier = self._whole_releases(self._earlier)
+                self._restart_count(self._first)
 
 
 class BallsInBinsSampler(PassSampler):

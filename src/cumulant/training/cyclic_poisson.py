@@ -69,8 +69,9 @@ class CyclicPoissonSampler(Sampler):
     def law(self) -> Poisson:
         return Poisson(rate=self._rate)
 
-    def releases(self, steps: int) -> int:
-        return -(-super().releases(steps) // self._cycle)
+    @property
+    def _steps_of_release(self) -> int:
+        return self._cycle
 
     @property
     def inclusion(self) -> float:
@@ -117,7 +118,12 @@ class CyclicPoissonSampler(Sampler):
                 f"this is not the state of a sampler ({error}); give what state_dict() returned"
             ) from error
         with self._lock:
-            self._earlier = -(-self._count() // self._cycle) * self._cycle  # parts may have their turn again
+            self._earlier = self._whole_releases(self._count())  # parts may have their turn again
             self._restart_count(self._step)
-            super().load_state_dict(state)
-            self._partition, self._parts = partition, None
+            before, self._partition = self._partition, partition  # the mark of the key follows from both
+            try:
+                super().load_state_dict(state)
+            except InputError:
+                self._partition = before
+                raise
+            self._parts = None

@@ -204,9 +204,10 @@ class IndividualBudget:
     def noisy_sum(self, gradients: Any, bounds: Any, *, source: Callable[[int], bytes] = secret_bytes) -> Floats:
         """Clip each row to its own bound in integers, sum the rows and add exactly rounded Gaussian noise.
 
-        There is one sum for every call of `bounds`, and `bounds` here are those of the records that take part, as they were
-        handed out: larger ones, or more of them, are charged to nobody and refused. Rows that hold a number that is not finite
-        count as 0. Divide the result by a constant, not by a number of records.
+        There is one sum for every call of `bounds`, and `bounds` here are those of the records that take part, each of them
+        once, as they were handed out. It is refused if more rows reach a level than bounds that were handed out. It does not
+        see which record a row is of, nor a record that takes part twice while others do not. Rows that hold a number that is
+        not finite count as 0. Divide the result by a constant, not by a number of records.
         """
         limits = np.asarray(bounds, dtype=np.float64)
         rows = np.asarray(gradients, dtype=np.float64)

@@ -82,7 +82,7 @@ class Sampler(ABC):
             )
         self._lock = Lock()
         self._step = self._earlier = 0  # draws that were counted before the present state was loaded
-        self._renewed = False
+        self._key_start = 0  # the first draw of the present key that is counted with the draws before the step
         self._repeated = False
         self._drawn_until: dict[str, int] = {}  # of every key, by its mark, the number after its last draw
         self._repeated_below = 0  # draws of the present key below this number are used again: its state was set back
@@ -111,10 +111,11 @@ class Sampler(ABC):
 
     def _renew(self, key: bytes) -> None:
         """Go on with another key: what it draws is new, whatever the number of the step."""
-        self._earlier = self._count()
+        self._earlier = self._counted_for_another_key(self._count(), self._step)
         self._restart_count(self._step)
+        self._key_start = self._step
         self._hold(key)
-        self._renewed, self._repeated_below = True, 0
+        self._repeated_below = self._drawn_until.get(self.mark(), 0)  # a seed may give a key of earlier draws
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and copies: everything but the key."""
@@ -122,7 +123,7 @@ class Sampler(ABC):
             return {name: value for name, value in vars(self).items() if name != "_key"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state)
+        vars(self).update(state, _drawn_until=dict(state["_drawn_until"]))
         self._hold(None)  # drawn at the first use, by the process that uses it
 
     # ---- the law
@@ -137,7 +138,24 @@ class Sampler(ABC):
 
         It is once per step, unless the law is about whole passes.
         """
-        return checked_whole("steps", steps, least=0)
+        return -(-checked_whole("steps", steps, least=0) // self._steps_of_release)
+
+    @property
+    def _steps_of_release(self) -> int:
+        """Return the number of consecutive steps that the law is about: 1, or a pass, or a cycle."""
+        return 1
+
+    def _whole_releases(self, draws: int) -> int:
+        """Return a number of draws, rounded up to whole releases."""
+        return self.releases(draws) * self._steps_of_release
+
+    def _counted_for_another_key(self, draws: int, step: int) -> int:
+        """Return what draws of earlier keys count, if another key goes on from this step.
+
+        Draws of all steps before this one go on where they ended. After any others a record may have its turn again, so
+        that they count as whole releases.
+        """
+        return draws if draws == step else self._whole_releases(draws)
 
     def accounted_run(self, mechanism: Expression, steps: int | None = None) -> Expression:
         """Return the accounted run if every step ran `mechanism` on its draw.
@@ -163,7 +181,7 @@ class Sampler(ABC):
 
     def _count(self) -> int:
         """Return the number of draws so far, also by earlier keys and before the state was set back."""
-        return self._earlier + max(self._handed, self._asked - self._base) + self._before
+        return self._earlier + max(self._handed, self._asked - self._base) + self._whole_releases(self._before)
 
     def _restart_count(self, step: int) -> None:
         """Count draws anew from this step on."""
@@ -173,7 +191,7 @@ class Sampler(ABC):
     def _note(self, number: int) -> None:
         """Count the draw of a step, and all draws of the present key before it."""
         self._asked = max(self._asked, number + 1)
-        if number < self._base and self._renewed:
+        if number < self._key_start:
             self._before = max(self._before, number + 1)
         self._repeated = self._repeated or number < self._repeated_below
         mark = self.mark()
@@ -342,12 +360,18 @@ class Sampler(ABC):
         {'sampler': 'FixedSizeSampler', 'population': 100, 'sample': 5, 'step': 0}
         """
         with self._lock:
-            step, counted, key = self._step, self._count(), self._held().hex() if secret else ""
+            key = self._held().hex() if secret else ""  # a new key may change the count
+            step, counted, start = self._step, self._count(), self._key_start
+            drawn = {mark: until for mark, until in self._drawn_until.items() if until}
         state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": step}
         if counted > step:
             state["counted"] = counted
         if self._repeated:
             state["repeated"] = True
+        if drawn:
+            state["drawn"] = drawn
+        if secret and start:
+            state["start"] = start
         return {**state, "key": key} if secret else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -367,6 +391,8 @@ class Sampler(ABC):
             found = {name: state[name] for name in expected}
             step = checked_whole("step", state["step"], least=0)
             counted = checked_whole("counted", state.get("counted", step), least=0)
+            start = checked_whole("start", state.get("start", 0), least=0)
+            drawn = {str(mark): checked_whole("drawn", until) for mark, until in dict(state.get("drawn", {})).items()}
             key = state.get("key")
             secret = None if key is None else checked_key(bytes.fromhex(key))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -384,10 +410,19 @@ class Sampler(ABC):
             )
         with self._lock:
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
-            self._step, self._earlier, self._renewed = step, max(counted, self._count()), secret is None
+            if secret is None:
+                counted = self._counted_for_another_key(counted, step)
+            self._step, self._earlier = step, max(counted, self._count())
+            self._key_start = step if secret is None else start
             self._restart_count(step)
             self._repeated = self._repeated or bool(state.get("repeated"))
-            self._repeated_below = 0 if secret is None else self._drawn_until.get(self.mark(), 0)
+            for mark, until in drawn.items():
+                self._drawn_until[mark] = max(until, self._drawn_until.get(mark, 0))
+            self._repeated_below = 0
+            if secret is not None:
+                mark = self.mark()
+                self._repeated_below = self._drawn_until.get(mark, 0)
+                self._drawn_until[mark] = max(step, self._repeated_below)  # the steps before were drawn by this key
 
     @abstractmethod
     def _sizes(self) -> dict[str, Any]:

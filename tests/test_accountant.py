@@ -104,9 +104,10 @@ def test_composing_never_evaluates_a_curve() -> None:
         (cm.Gaussian(sigma=0.5), cm.Gaussian(sigma="1/2")),
         (cm.Gaussian(sigma=2, sensitivity=2), cm.Gaussian(sigma="1.0")),
         (cm.Laplace(scale="0.50"), cm.Laplace(scale=1, sensitivity=2)),
+        (STEP, cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="60/60000")),
         (
-            STEP,
-            cm.Gaussian(sigma=5) @ cm.WithoutReplacement(sample=60, population=60_000),
+            cm.Gaussian(sigma=5) @ cm.Poisson(rate="0.001"),
+            cm.Gaussian(sigma=5) @ cm.Poisson(sample=60, population=60_000),
         ),
     ],
 )

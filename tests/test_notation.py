@@ -123,7 +123,10 @@ GAUSSIAN, LAPLACE, SAMPLE = cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.Withou
         ("((Gaussian((5))))".replace("((5))", "(5)"), GAUSSIAN),
         ("Gaussian(sensitivity=2, sigma=10)", GAUSSIAN),
         ("Gaussian('10', +2)", GAUSSIAN),
-        ("Gaussian(5.) @ WithoutReplacement(sample=.6e2, population=60_000)", GAUSSIAN @ SAMPLE),
+        (
+            "Gaussian(5.) @ WithoutReplacement(sample=.6e2, population=60_000)",
+            GAUSSIAN @ cm.WithoutReplacement(sample=60, population=60_000),
+        ),
         ('Laplace("2/1") @ WithoutReplacement("1/1000")', LAPLACE @ SAMPLE),
         ("PureDP(0.1)", cm.PureDP(0.1)),
         ("PureDP(10%) * 1e3", cm.PureDP(0.1) * 1000),
@@ -399,7 +402,7 @@ def test_a_long_exact_rate_reads_back_from_its_own_text(digits: int) -> None:
 
 def test_quotients_are_exact() -> None:
     text = "Gaussian(sigma=1) @ WithoutReplacement(rate=256/60000)"
-    assert cm.parse(text) == cm.Gaussian(sigma=1) @ cm.WithoutReplacement(sample=256, population=60_000)
+    assert cm.parse(text) == cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=Fraction(256, 60_000))
     assert cm.parse("PureDP(0.5/0.25)") == cm.PureDP(2)
     assert cm.parse("PureDP(1/3)") == cm.PureDP(Fraction(1, 3)) != cm.PureDP(1 / 3)
     assert cm.parse(str(cm.parse("PureDP(1/3)"))) == cm.PureDP("1/3")

@@ -645,12 +645,14 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     made: Expression | None = scheme.wrap(inner)
     if made is not None:
         return made
+    pair = inner.pair() if isinstance(inner, Mechanism) else None
     if not scheme.accepts(inner.relation):
         if scheme.displaces:
             raise RelationError(f"{inner} is stated for {inner.relation}, and {scheme} needs more: {scheme.displaces}")
         said = f"{scheme.called} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
         clipped = f'that of a clipped sum by Gaussian(noise_multiplier=…, relation="{scheme.takes}")'
-        raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}{scheme.alternative(inner)}")
+        other = scheme.alternative(pair, inner.relation)
+        raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}{other}")
     size, _ = scheme.sizes()
     for mechanism in inner.terms:
         if not scheme.fixed and mechanism.sized:
@@ -664,7 +666,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
             raise InputError(f"{said}; state it for {size} records")
     if isinstance(inner, Sampled) and (single := scheme.merge(inner.scheme)) is not None:
         return sampled(inner.inner, single)
-    if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None, inner.relation):
+    if refused := scheme.refuses(pair, inner.relation):
         raise HypothesisError(f"{inner}: {refused}")
     return Sampled(inner, scheme)
 

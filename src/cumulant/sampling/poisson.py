@@ -19,7 +19,6 @@ from cumulant.sampling.rated import Directions, Sized, Statement, proposition11
 from cumulant.sampling.scheme import Scheme, register_scheme
 
 if TYPE_CHECKING:
-    from cumulant.mechanisms.mechanism import Expression
     from cumulant.pairs.pair import Pair
 
 
@@ -96,11 +95,10 @@ class Poisson(Sized):
         """Accept all relations for a record that is replaced; `refuses` looks at the pair too."""
         return self._replaces or super().accepts(relation)
 
-    def alternative(self, inner: Expression) -> str:
-        if type(self) is not Poisson or inner.relation is not Relation.REPLACE_ONE:
+    def alternative(self, pair: Pair | None, stated: Relation) -> str:
+        if type(self) is not Poisson or stated is not Relation.REPLACE_ONE:
             return ""
-        replaced, pairs = Poisson(rate=self.rate, relation=Relation.REPLACE_ONE), [each.pair() for each in inner.terms]
-        if len(pairs) != 1 or replaced.refuses(pairs[0], inner.relation):
+        if Poisson(rate=self.rate, relation=Relation.REPLACE_ONE).refuses(pair, stated):
             return ""
         return f', or the sample by {self.called}(rate=…, relation="{Relation.REPLACE_ONE}")'
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cumulant.exact.witnesses import Neighbours
     from cumulant.losses.grid import Step
     from cumulant.losses.transform import Transform
-    from cumulant.mechanisms.mechanism import Expression
 
 
 class Scheme(ABC):
@@ -137,8 +136,11 @@ class Scheme(ABC):
         """Return True if a mechanism on its samples may be stated for these neighbours."""
         return relation in (Relation.ANY, self.takes)
 
-    def alternative(self, inner: Expression) -> str:
-        """Say how to write the scheme for the neighbours of a run that it does not accept; empty if it cannot be."""
+    def alternative(self, pair: Pair | None, stated: Relation) -> str:
+        """Say how to write the scheme for the neighbours of a run that it does not accept; empty if it cannot be.
+
+        The arguments are those of `refuses`.
+        """
         return ""
 
     def refuses(self, pair: Pair | None, stated: Relation) -> str:

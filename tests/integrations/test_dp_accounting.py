@@ -153,7 +153,7 @@ def test_their_search_with_our_accountant() -> None:
         "RandomizedResponse(p=0.75) * 50",
         "KaryResponse(values=4, p=0.625) * 3",
         "ZeroConcentrated(rho=0.125) @ Poisson(rate=0.5) * 3",
-        "RandomizedResponse(p=0.6) @ WithoutReplacement(rate=0.001) * 7",
+        "RandomizedResponse(p=0.6) @ WithoutReplacement(sample=3, population=3000) * 7",
         "DiscreteLaplace(scale=2, sensitivity=3) @ Poisson(rate=0.1) * 4",
         'Gaussian(sigma=5, relation="add-remove") @ RepeatAndSelect(mean=10) * 2',
         'Gaussian(sigma=5, relation="add-remove") @ RepeatAndSelect(mean=4.5, shape=0.5)',
@@ -202,7 +202,8 @@ def test_a_shuffled_pass_has_no_event() -> None:
     [
         cm.Gaussian(sigma=5),  # a sensitivity of distances
         cm.Gaussian(sigma=5, relation=cm.Relation.REPLACE_ONE),
-        cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.01),
+        cm.Gaussian(sigma=5) @ cm.WithoutReplacement(sample=3, population=300),
+        cm.RandomizedResponse(p=0.75) @ cm.WithoutReplacement(rate=0.01),  # a rate without sizes
         cm.Laplace(scale=2),
         cm.PureDP(1),
         cm.DiscreteLaplace(scale=2),

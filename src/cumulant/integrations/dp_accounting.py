@@ -376,10 +376,14 @@ def _sampled(mechanism: Sampled, relation: Relation) -> Any:
         return dpa.PoissonSampledDpEvent(stated(rate), _event(mechanism.inner, mechanism.inner.relation))
     if rate is not None and scheme in (Poisson(rate=text), Poisson(rate=text, relation=Relation.REPLACE_SPECIAL)):
         return dpa.PoissonSampledDpEvent(stated(rate), _event(mechanism.inner, relation))
+    size, total = scheme.sizes()
+    if size is not None and total is not None and scheme == WithoutReplacement(sample=size, population=total):
+        return dpa.SampledWithoutReplacementDpEvent(int(total), int(size), _event(mechanism.inner, relation))
     if rate is not None and scheme == WithoutReplacement(rate=text):
-        size, total = scheme.sizes()
-        sample, population = (size or rate.numerator), (total or rate.denominator)
-        return dpa.SampledWithoutReplacementDpEvent(int(population), int(sample), _event(mechanism.inner, relation))
+        sizes = (
+            "the event needs the sizes, and a rate does not say them; write WithoutReplacement(sample=…, population=…)"
+        )
+        raise Refused(mechanism, sizes)
     raise Refused(mechanism, f"{type(scheme).__name__} samples have no event in dp_accounting")
 
 

@@ -7,7 +7,8 @@ samples, `+`, `* n`, parallel parts, groups, users, shuffles, passes, participat
 
 * every answer lies above every lower end: of the same run, of what runs inside of it, of one with more noise or a smaller rate;
   by every method ("best", "rdp", "exact") and question (epsilon, delta, an array, many counts, mu, an attack);
-* epsilon falls with delta, delta with epsilon; Rényi divergences rise with the order; "best" is not above "rdp" or "exact";
+* epsilon falls with delta, delta with epsilon, and neither goes below the other's lower end; Rényi divergences rise with the
+  order; "best" is not above "rdp" or "exact";
 * `run.check` of an answer as it is printed is never "false", and "holds" where it is proved; `verify()` holds, also after JSON;
 * `parse(str(run)) == run`; A + B and B + A are equal and have one answer; runs of two Python functions are two;
 * an exception is a CumulantError with a readable sentence; an expression takes at most `--limit` seconds of a processor
@@ -434,6 +435,12 @@ def deltas_of(run: Expression, rng: random.Random) -> Iterator[str]:
     by_order = known['delta(method="rdp")']
     if not found.delta <= by_order * (1 + ROUNDED) + 1e-300:
         yield f"delta({epsilon}) = {found.delta!r}, by method='rdp' {by_order!r}"
+    if low > 1e-300:  # a smaller delta needs a larger epsilon
+        smaller = repr(0.99 * low)
+        for method in ("best", "exact"):
+            needed = run.epsilon(smaller, method=method)
+            if not (needed >= float(epsilon) * (1 - ROUNDED) and needed > 0):
+                yield f"epsilon({smaller}, method={method!r}) is {needed!r}, and delta {low!r} is needed at epsilon {epsilon}"
     if rng.random() < 0.3 and found.rigour != "estimated" and found.delta < 1:
         verdict = found.verify()
         if not verdict:

@@ -244,3 +244,21 @@ def test_losses_that_are_all_zero_have_a_guarantee(run: cm.Expression) -> None:
     found = run.guarantee(epsilon="0.3")
     assert found.delta == 0
     assert found.verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "delta"),
+    [
+        ("KaryResponse(values=6, p=0.1) @ ShuffledBatches(batch=2, records=18) * 1000", "0.4"),
+        ("KaryResponse(values=6, p=0.00626373) @ ShuffledBatches(batch=2, records=18) * 100", "0.612"),
+    ],
+)
+def test_many_passes_that_mostly_say_nothing_still_cost(text: str, delta: str) -> None:
+    """Where delta is needed at epsilon 0, a smaller one needs an epsilon above 0: by every method, and as verified."""
+    run = cm.parse(text)
+    needed = run.guarantee(epsilon=0).lower
+    assert needed is not None
+    assert needed > float(delta)
+    for method in ("best", "exact", "rdp"):
+        assert run.epsilon(delta, method=method) > 0
+    assert run.guarantee(delta=delta).verify()

@@ -13,6 +13,7 @@ from cumulant.bounds.gaussian_theorems import delta as diameter_constant
 from cumulant.exact.grid import refine as search
 from cumulant.exact.grid.fft import compose
 from cumulant.exact.inversion import saddle
+from cumulant.exact.shuffled_batches import ClonedEpoch
 from cumulant.losses.atoms import AtomLoss
 from cumulant.losses.gaussian_law import GaussianLaw
 from cumulant.losses.grid import Loss, Mixture, Terms
@@ -243,3 +244,12 @@ def test_an_infinite_loss_cannot_be_bought_off() -> None:
     assert search.grid_epsilon(terms, math.log(leak * 1.01), 1e-3, True).value < 3
     assert search.grid_delta(terms, 10.0, 1e-3, True).value == pytest.approx(leak, rel=1e-9)
     assert search.grid_delta(terms, 10.0, 1e-3, False).value == pytest.approx(leak, rel=1e-9)
+
+
+def test_losses_that_are_rare_in_one_round_add_up_over_many() -> None:
+    """One epoch has a loss above 0 with probability 0.44, so 0.6 of delta hide one epoch, and not a hundred."""
+    law = AtomLoss((3.4572580827755477,), (-5.0729794246708915,), 0.794989016, 0.0)
+    once, often = (((ClonedEpoch(law, 9, 3.4423828125), times),) for times in (1, 100))
+    assert search.grid_epsilon(once, math.log(0.6), 1e-3, True).value == 0
+    assert search.grid_delta(often, 1.0, 1e-3, False).value > 0.99
+    assert search.grid_epsilon(often, math.log(0.6), 1e-3, True).value > 1

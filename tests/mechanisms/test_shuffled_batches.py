@@ -262,3 +262,13 @@ def test_many_passes_that_mostly_say_nothing_still_cost(text: str, delta: str) -
     for method in ("best", "exact", "rdp"):
         assert run.epsilon(delta, method=method) > 0
     assert run.guarantee(delta=delta).verify()
+
+
+def test_delta_is_found_among_the_steps_without_a_slack() -> None:
+    """Reports of a largest loss have steps of several kinds without a slack; epsilon and delta find the same ones."""
+    run = cm.parse("KaryResponse(values=6, p=0.1) @ ShuffledBatches(batch=2, records=18) * 10")
+    assert run.epsilon("0.2") == 0
+    needed = run.guarantee(epsilon=0).lower
+    assert needed is not None
+    assert needed <= run.delta(epsilon=0) <= 0.2
+    assert run.delta(epsilon=1) < 0.003  # 0.042 by local amplification alone

@@ -21,7 +21,7 @@ from cumulant.exact import answer
 from cumulant.exact.limits import Limits, limits_of
 from cumulant.exact.rounds import Round, Rounds, StatedSteps
 from cumulant.exact.shuffled_batches import SHIFTS
-from cumulant.losses.grid import Step
+from cumulant.losses.grid import Step, Terms
 from cumulant.numerics.rounding import MANY, raised, rounded_down
 from cumulant.pairs.pair import Pair
 
@@ -216,7 +216,7 @@ class _Search:
     run: RunRecord
     accuracy: float
     _found: dict[int, tuple[_Option, ...]] = field(default_factory=dict)
-    _pure: _Option | None = None
+    _free: dict[tuple[Terms, ...], _Option] = field(default_factory=dict)
     _last: int = round(_MOST_NATS / _NATS)
 
     def least(self, epsilon: float) -> _Option | None:
@@ -239,18 +239,16 @@ class _Search:
 
         The largest slack has the most clones, so that the delta beside it is the least; without a slack it is another one.
         """
-        options = self._cloned(1)
-        known = (*options, *(() if self._pure is None else (self._pure,)))
-        return bool(known) and all(option.is_hopeless(epsilon) for option in known)
+        options = self._options(1)
+        return bool(options) and all(option.is_hopeless(epsilon) for option in options)
 
     def _crossing(self, epsilon: float) -> int | None:
         """Return the place of a slack that is about the delta beside it; None if the passes have no option."""
         low, high, place, stride = 0, self._last, round(-math.log(_FIRST_DELTA) / _NATS), 4 * _STRIDES[0]
         while high - low > _STRIDES[0]:
-            options = self._cloned(place)
-            if not options:
-                return None if self._pure is None else place
-            option = min(options, key=lambda each: each.delta(epsilon))
+            option = self._best(place, epsilon)
+            if option is None:
+                return None
             if option.delta(epsilon) < 2 * option.added(epsilon):
                 low = place
             else:
@@ -269,23 +267,16 @@ class _Search:
         return other if other is not None and other.delta(epsilon) < best.delta(epsilon) else None
 
     def _best(self, place: int, epsilon: float) -> _Option | None:
-        """Return the option of a place with the least delta; None if there is none.
+        """Return the option of a place with the least delta; None if there is none."""
+        return min(self._options(place), key=lambda option: option.delta(epsilon), default=None)
 
-        The option without a slack is one of every place.
-        """
-        options = (*self._cloned(place), *(() if self._pure is None else (self._pure,)))
-        return min(options, key=lambda option: option.delta(epsilon), default=None)
-
-    def _cloned(self, place: int) -> tuple[_Option, ...]:
-        """Return the options of a place that have a slack."""
+    def _options(self, place: int) -> tuple[_Option, ...]:
+        """Return the options of a place; those without a slack are the same at many places, and have one delta."""
         if place not in self._found:
             found: list[_Option] = []
             for rounds, slack in _options(self.run, -place * _NATS, shifts=(0.0,)):
                 option = _Option(rounds, slack, self.accuracy)
-                if slack > 0:
-                    found.append(option)
-                elif self._pure is None:
-                    self._pure = option
+                found.append(option if slack > 0 else self._free.setdefault(tuple(rounds.upper()), option))
             self._found[place] = tuple(found)
         return self._found[place]
 

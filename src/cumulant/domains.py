@@ -384,7 +384,7 @@ class Switch:
 
     def check(self, name: str, value: Any) -> bool:
         """Return the switch as a truth value, or raise an InputError of one sentence."""
-        if value not in (True, False, "0", "1"):
+        if getattr(value, "ndim", 0) or value not in (True, False, "0", "1"):  # an array has no truth value
             raise InputError(f"{name}={shown(value)} must be 1, where {self.meaning}, or 0")
         return value in (True, "1")
 

@@ -312,3 +312,10 @@ def test_attacks_follow_from_every_statement_about_groups_and_passes(run: cm.Exp
     odds = 1 / 9  # one guess names one value: p <= 1 - (1 - delta) / (1 + e^epsilon odds)
     stated = [1 - (1 - run.delta(epsilon=e)) / (1 + math.exp(e) * odds) for e in (0.0, 0.3, 1.0, 3.0)]
     assert attacks.named_success(run.record(), Exact("0.1")) <= 1.05 * min(stated)
+
+
+def test_a_place_that_is_tried_twice_has_no_corner() -> None:
+    """Two reports with p = 0.9: the product of two reports that tell the truth has odds 81, at a false alarm rate of 0.01."""
+    run = cm.RandomizedResponse(p="0.9") * 2
+    for rate, most in (("0.1", 0.9), ("0.01", 0.81)):
+        assert run.true_positive_rate(rate) == pytest.approx(most, rel=1e-9)

@@ -284,3 +284,26 @@ def test_the_schema_refuses_what_it_does_not_know() -> None:
     for wrong in wrongs:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(state | wrong, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PureDP(1) * 5",
+        "Gaussian(sigma=2)",
+        "Gaussian(sigma=1) @ RandomAllocation(20) * 3",
+        "Gaussian(noise_multiplier=1, relation='replace-one') @ ShuffledBatches(batches=10) * 2",
+    ],
+)
+@pytest.mark.parametrize("given", [{"delta": "1e-3"}, {"epsilon": "1"}])
+@pytest.mark.parametrize("accuracy", [None, "0.1"])
+def test_a_lower_end_that_was_raised_is_not_confirmed(text: str, given: dict[str, str], accuracy: str | None) -> None:
+    """Neither by a little nor by much, whatever accuracy the file names."""
+    found = cm.parse(text).guarantee(**given)  # type: ignore[arg-type]
+    assert found.lower_confirmed()
+    assert found.lower
+    for factor in (1.003, 1.3):
+        state = json.loads(found.to_json()) | {"lower": found.lower * factor}
+        if accuracy is not None:
+            state["question"]["accuracy"] = accuracy
+        assert cm.Guarantee.from_json(json.dumps(state)).lower_confirmed() is False

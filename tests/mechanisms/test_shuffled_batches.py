@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cumulant as cm
@@ -272,3 +273,11 @@ def test_delta_is_found_among_the_steps_without_a_slack() -> None:
     assert needed is not None
     assert needed <= run.delta(epsilon=0) <= 0.2
     assert run.delta(epsilon=1) < 0.003  # 0.042 by local amplification alone
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"batches": 5, "fresh": np.ones(2)}, {"batch": 5, "records": 9, "drop_last": np.ones(2)}]
+)
+def test_an_array_is_no_switch(wrong: dict[str, Any]) -> None:
+    with pytest.raises(cm.CumulantError, match=r"array\(\[1\., 1\.\]\)"):
+        cm.ShuffledBatches(**wrong)

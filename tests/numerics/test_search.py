@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -139,3 +140,10 @@ def test_a_record_that_is_hardly_ever_seen_takes_few_rounds(
     run = cm.parse(text)
     assert run.epsilon(delta, method="rdp") >= run.epsilon(delta) == 0
     assert 0 < len(rounds) < 200
+
+
+def test_values_on_a_line_have_no_vertex() -> None:
+    """No warning either, which a program may turn into an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert search._vertices(np.array([1.0, 2.0, 3.0]), np.ones((1, 3))).size == 0

@@ -606,7 +606,7 @@ def _corner(u: Sequence[float], y: Sequence[float], middle: int) -> float:
     One piece goes through that point and a neighbour, the other one through the next two points on the other side.
     """
     for i, j, gap in ((middle - 1, middle + 1, middle), (middle, middle - 2, middle - 1)):
-        if j < 0 or j + 1 >= len(u):
+        if j < 0 or j + 1 >= len(u) or u[i] == u[i + 1] or u[j] == u[j + 1]:
             continue
         one, two = (y[i + 1] - y[i]) / (u[i + 1] - u[i]), (y[j + 1] - y[j]) / (u[j + 1] - u[j])
         if one != two:

@@ -48,7 +48,7 @@ _SAME_ORDER = 1e-3
 """Largest relative difference of the orders that one release finds on two machines; convention."""
 
 _SAME_LOWER = 1e-9
-"""Largest relative difference of a lower end, proved on request, between two machines; convention."""
+"""Largest relative difference of a lower end between two machines; convention."""
 
 
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
@@ -160,21 +160,23 @@ _BY_OTHER_RUNS = {
 
 
 def lower_confirmed(plan: Plan) -> bool | None:
-    """Check that the lower end is found again, up to the accuracy of its grid.
+    """Check that the lower end, or a larger one, is found again; a finer grid or a proof is tried too.
 
     None where there is none.
     """
     if plan.lower is None:
         return None
     stated = max(plan.answer.value, plan.lower)  # a stated 0 would ask for the lower end of data sets that lose nothing
-    found, witness, rigour = lower(plan.run, plan.question, stated)
-    if plan.lower_rigour == "proved" != rigour:  # a file does not keep prove=True, which may have found it
-        found, witness, rigour = lower(plan.run, replace(plan.question, prove=True), stated)
-        if rigour != "proved" or found is None or found < plan.lower * (1 - _SAME_LOWER):
-            return False
-    near = found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
     # guarantees that earlier releases wrote have the names of added records where records are replaced
-    return near and witness in (plan.witness, REPLACED.get(plan.witness))
+    names = plan.witness, REPLACED.get(plan.witness)
+    finer = replace(plan.question, accuracy=Exact(plan.question.accuracy / 4))
+    # a file does not keep prove=True, which may have found it
+    for question in (plan.question, finer, replace(plan.question, prove=True)):
+        found, witness, rigour = lower(plan.run, question, stated)
+        near = found is not None and found >= plan.lower * (1 - _SAME_LOWER)
+        if near and witness in names and (rigour == "proved" or plan.lower_rigour != "proved"):
+            return True
+    return False
 
 
 def refuting_lower_end(plan: Plan) -> float | None:

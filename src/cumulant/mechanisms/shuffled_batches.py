@@ -79,7 +79,7 @@ class ShuffledBatches(Scheme):
         drop_last: Number = 0,
         fresh: Number = 1,
     ) -> None:
-        if fresh not in (True, "1"):
+        if getattr(fresh, "ndim", 0) or fresh not in (True, "1"):  # an array has no truth value
             raise HypothesisError(f"ShuffledBatches(fresh={shown(fresh)}): {ONCE}")
         drops = Switch("a last batch that is not full is dropped").check("drop_last", drop_last)
         number, size, total = (

@@ -163,7 +163,8 @@ def _vertices(nodes: Array, values: Array) -> Array:
     x0, x1, x2 = np.log(nodes[middle - 1]), np.log(nodes[middle]), np.log(nodes[middle + 1])
     fall, rise = values[row, middle - 1] - values[row, middle], values[row, middle + 1] - values[row, middle]
     top = fall * (x2 - x1) ** 2 - rise * (x1 - x0) ** 2
-    vertex = x1 + top / (2 * (fall * (x2 - x1) + rise * (x1 - x0)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a row without a parabola has no vertex
+        vertex = x1 + top / (2 * (fall * (x2 - x1) + rise * (x1 - x0)))
     return np.exp(vertex[(vertex > x0) & (vertex < x2)])
 
 

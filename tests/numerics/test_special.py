@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from cumulant.losses.gaussian_transform import normal_tail
-from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.arithmetic import BALLS, ball_erfc
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.special import log_excess
 
@@ -36,3 +36,17 @@ def test_the_tail_of_the_normal_law(z: float) -> None:
         found = normal_tail(BALLS.number(z))
         assert found.rel_accuracy_bits() > 100
         assert float(found) == pytest.approx(float(norm.sf(z)), rel=1e-13)
+
+
+@pytest.mark.parametrize("z", ["65537.3", "1e6", "1e9"])
+@pytest.mark.parametrize("bits", [128, 512, 2048])
+def test_the_ball_of_erfc_far_out(z: str, bits: int) -> None:
+    """An exact argument has a good ball of its own; one with an error must contain it and keep most digits."""
+    with BALLS.at(4 * bits):
+        exact = flint.arb(int(float(z))) + flint.arb(1) / 8
+        known = exact.erfc()
+    with BALLS.at(bits):
+        found = ball_erfc(flint.arb(exact.mid(), exact.abs_upper() * flint.arb(2) ** -bits))
+        assert found.contains(known)
+        assert found.rel_accuracy_bits() > bits - 4 * np.log2(float(z))
+        assert ball_erfc(flint.arb(3)).overlaps(flint.arb(3).erfc())

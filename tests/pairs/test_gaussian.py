@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+import cumulant as cm
 from cumulant.curves.closed_form import Concentrated
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
@@ -179,3 +180,12 @@ def test_curve_and_equality() -> None:
     assert GaussianPair(Fraction(1), "ball") != GaussianPair(Fraction(1))
     assert not GaussianPair(Fraction(1)).one_bit
     assert not GaussianPair(Fraction(1)).estimated
+
+
+def test_a_shift_beyond_any_privacy_keeps_its_digits() -> None:
+    """Both ends are neighbours, and epsilon is not above what Rényi divergences prove."""
+    run = cm.GaussianDP(mu="0.3172") * 10**14
+    found = run.guarantee(delta="0.2")
+    assert found.lower is not None
+    assert found.lower <= found.epsilon <= found.lower * (1 + 1e-15)
+    assert found.epsilon <= run.epsilon("0.2", method="rdp")

@@ -30,7 +30,7 @@ from cumulant.accounting.run import RunRecord
 from cumulant.accounting.serialization import plain
 from cumulant.accounting.weaker_run import announced_run
 from cumulant.domains import Domain, Exact, Number
-from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.arithmetic import BALLS, ball_erfc
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up, stated
 
@@ -203,7 +203,7 @@ class _Normal:
 
 
 def _ball_cdf(x: Any) -> Any:
-    return (-x / BALLS.number(2).sqrt()).erfc() / 2
+    return ball_erfc(-x / BALLS.number(2).sqrt()) / 2
 
 
 _IN_FLOATS = _Normal(

@@ -276,6 +276,28 @@ class Rationals(Balls):
         return min(x, y)
 
 
+FAR = 2.0**16
+"""Argument beyond which erfc is taken from its asymptotic series; measured: from 2^18 on the library's ball has no digits."""
+
+
+def ball_erfc(z: Any) -> Any:
+    """Return erfc(z) as a ball, also far out, where z is not exact.
+
+    The terms of the asymptotic series alternate, and the rest is at most the first one left out (DLMF 7.12(i)).
+    """
+    if not z > FAR:
+        return z.erfc()
+    from flint import ctx
+
+    ball = type(z)
+    number, term, count, least = ball(0), ball(1), 0, ball(2) ** -ctx.prec
+    while term.abs_upper() > least:
+        number += term
+        count += 1
+        term *= (1 - 2 * count) / (2 * z * z)
+    return (-z * z).exp() / (z * ball.pi().sqrt()) * (number + ball(0, term.abs_upper()))
+
+
 def root(square: Fraction) -> tuple[Fraction, Fraction]:
     """Return rational numbers just below and just above the root, about 30 digits apart.
 

@@ -18,7 +18,7 @@ from cumulant.losses.grid import Loss, Step
 from cumulant.losses.law import Law
 from cumulant.losses.sampled_curve import LARGEST_SHIFT
 from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, root
+from cumulant.numerics.arithmetic import BALLS, FAR, FLOATS, Arithmetic, Array, ball_erfc, root
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.quadrature import log_concave
@@ -34,6 +34,9 @@ _ERF = np.frompyfunc(methodcaller("erf"), 1, 1)
 
 _ERFC = np.frompyfunc(methodcaller("erfc"), 1, 1)
 """The complementary error function of each ball; convention."""
+
+_FAR_ERFC = np.frompyfunc(ball_erfc, 1, 1)
+"""This function where some balls are far out; convention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +317,8 @@ def _erf(x: Array, on: Arithmetic) -> Array:
 
 def _cdf(x: Array, on: Arithmetic) -> Array:
     """Return Phi(x) = erfc(-x / sqrt 2) / 2 in balls."""
-    return np.asarray(_ERFC(-x / on.number(2).sqrt()) / 2)
+    z = np.asarray(-x / on.number(2).sqrt())
+    return np.asarray((_FAR_ERFC if (z > FAR).any() else _ERFC)(z) / 2)
 
 
 def _mode(power: Array, centre: Array, t: float, steps: int = 100) -> tuple[Array, Array]:

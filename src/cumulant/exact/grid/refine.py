@@ -143,7 +143,8 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
     at = saddle.saddle_point(terms, log_delta=asked) if asked > -math.inf else None
     if at is None:
         return
-    if all(step.largest() <= 0 for step, _ in terms):  # then delta is the leak, which is less than what is given
+    # a loss may be rare in one round and add up over many; if none is above 0, delta is the leak, which is less than the given
+    if all(step.span(log_delta) == (0.0, 0.0) and step.largest() <= 0 for step, _ in terms):
         yield NOTHING
         return
     guess, slope = max(_first_guess(terms, at, asked), 0.0), float(at.lam[0])

@@ -8,27 +8,32 @@ import sys
 import warnings
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 
 import pytest
 
 import cumulant as cm
+from cumulant import domains
 from cumulant.errors import LedgerError
-from cumulant.ledger import fork, sqlite, store, writing
+from cumulant.ledger import entry, fork, keys, ledger, sqlite, store, writing
 
 fcntl = pytest.importorskip("fcntl")
 STEP = cm.Gaussian(sigma=2000)
-_FILES = frozenset(module.__file__ for module in (contextlib, fork, sqlite, store, writing))
+_FILES = frozenset(module.__file__ for module in (contextlib, domains, entry, fork, ledger, sqlite, store, writing))
+
+
+class Alarm(Exception):
+    """What the handler of a signal raises, in a program that limits its own time."""
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at one of the moments in which the interpreter runs the handlers of signals.
+    """Raises an exception at one of the moments in which the interpreter runs the handlers of signals.
 
     Those are the begin of a function and the return of a call.
     """
 
-    def __init__(self, moment: int) -> None:
-        self.left, self.place = moment, ""
+    def __init__(self, raised: type[BaseException], moment: int) -> None:
+        self.raised, self.left, self.place = raised, moment, ""
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         generator = frame.f_code.co_flags & inspect.CO_GENERATOR
@@ -45,27 +50,31 @@ class Interrupt:
         if self.left == 0:
             sys.setprofile(None)
             self.place = f"{event} at {frame.f_code.co_name}:{frame.f_lineno}"
-            raise KeyboardInterrupt
+            raise self.raised
 
 
-@pytest.mark.parametrize("question", ["spend", "status"])
-def test_an_interrupt_at_any_moment_leaves_nothing_locked(tmp_path: Path, question: str) -> None:
+@pytest.mark.parametrize(
+    ("question", "raised"), [("spend", KeyboardInterrupt), ("status", KeyboardInterrupt), ("spend", Alarm)]
+)
+def test_an_interrupt_at_any_moment_leaves_nothing_locked(
+    tmp_path: Path, question: str, raised: type[BaseException]
+) -> None:
     """Ctrl-C while the lock was released kept it until the process ended; a notebook keeps the traceback of a spend too."""
     path = tmp_path / "budget.db"
     account = cm.Ledger(f"sqlite:///{path}").create("a", epsilon=5, delta="1e-6", mode="gaussian")
     account.spend(STEP)
     other = os.open(f"{path}.lock", os.O_RDWR)
     wrong: list[str] = []
-    kept: KeyboardInterrupt | None = None
+    kept: BaseException | None = None
     moment = 0
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as writer, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # a file that was opened and has no name yet
         while True:
-            interrupt = Interrupt(moment := moment + 1)
+            interrupt = Interrupt(raised, moment := moment + 1)
             try:
                 sys.setprofile(interrupt)
                 account.spend(STEP) if question == "spend" else account.status()
-            except KeyboardInterrupt as error:
+            except raised as error:
                 kept = error if question == "spend" else None
             finally:
                 sys.setprofile(None)
@@ -106,3 +115,21 @@ def test_a_lock_that_was_never_made_is_dropped_in_silence() -> None:
     """The interpreter printed an AttributeError when a signal came before the lock had its file."""
     lock = sqlite._FileLock.__new__(sqlite._FileLock)
     lock.__del__()
+
+
+def test_an_exception_of_a_handler_is_not_a_wrong_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest entry was said not to be signed by its key."""
+    pytest.importorskip("cryptography")
+    key = keys.Key("ed25519", "e", b"3" * 32)
+    signature = key.sign("ab")
+    assert key.confirms("ab", signature)
+    assert not key.confirms("ac", signature)
+    assert not key.confirms("ab", "no hexadecimal")
+
+    def interrupted(*_: object) -> None:
+        raise Alarm
+
+    public = SimpleNamespace(from_public_bytes=lambda _: SimpleNamespace(verify=interrupted))
+    monkeypatch.setattr(keys, "_ed25519", lambda: SimpleNamespace(Ed25519PublicKey=public))
+    with pytest.raises(Alarm):
+        keys.Key("ed25519-public", "e", b"3" * 32).confirms("ab", signature)

@@ -35,7 +35,7 @@ class Key:
         """Check that this key made the signature."""
         if self.kind == "hmac":
             return hmac.compare_digest(self.sign(digest).encode(), signature.encode("utf-8", "replace"))
-        curve = _ed25519()
+        curve, wrong = _ed25519(), _invalid_signature()
         public = (
             curve.Ed25519PublicKey.from_public_bytes(self.secret)
             if self.kind == "ed25519-public"
@@ -44,7 +44,7 @@ class Key:
         try:
             public.verify(bytes.fromhex(signature), digest.encode("ascii"))
             return True
-        except Exception:  # the package's own InvalidSignature, or text that is not hexadecimal
+        except (ValueError, wrong):  # text that is not hexadecimal, or not the signature
             return False
 
 
@@ -106,3 +106,9 @@ def _ed25519() -> Any:
     except ImportError:
         raise LedgerError("Ed25519 signatures need the package cryptography: pip install 'cumulant[sign]'") from None
     return ed25519
+
+
+def _invalid_signature() -> type[Exception]:
+    from cryptography.exceptions import InvalidSignature
+
+    return InvalidSignature

@@ -301,8 +301,10 @@ class PostgreSQL(Store):
     def _rollback(self, connection: _Session) -> None:
         try:
             connection.roll_back()
-        except Exception:  # the connection is gone, and with it the transaction
+        except BaseException as error:  # the connection is gone, and with it the transaction
             self.forget()
+            if not isinstance(error, _psycopg().Error):  # it came from the handler of a signal
+                raise
 
     def _check_writable(self) -> None:
         super()._check_writable()

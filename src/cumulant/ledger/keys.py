@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
+from cumulant.input_files import MEGABYTE, read_text
 
 _LINE = re.compile(r"(hmac|ed25519|ed25519-public) ([A-Za-z0-9._-]{1,64}) ([0-9a-fA-F]{64,256})")
+
+_LARGEST_FILE = MEGABYTE
+"""Bytes of a file of keys; convention: thousands of keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,12 @@ class Keys:
     def load(cls, path: str | Path) -> Keys:
         """Read the keys in a file."""
         try:
-            text = Path(path).read_text(encoding="ascii")
+            text = read_text(path, "ascii", _LARGEST_FILE)
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
-            raise InputError(f"the keys in {shown(str(path))} cannot be read: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"the keys in {shown(str(path))} cannot be read: {why}") from error
         return cls.read(text)
 
     @property

@@ -27,15 +27,6 @@ class SQLiteConnection(sqlite3.Connection):
     was_closed: bool = False
 
 
-class _Operation:
-    """A block of a thread; to end it twice, or before it was counted, does no harm."""
-
-    __slots__ = ("thread",)
-
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
-
-
 class ForkGate:
     """Lets operations on SQLite pass, and closes all connections before a fork."""
 
@@ -43,7 +34,7 @@ class ForkGate:
         # Ctrl-C never breaks off the `with` of a lock of the interpreter half-way, but it may break off that of a Condition
         self._guard = threading.RLock()
         self._changed = threading.Condition(self._guard)
-        self._inside: set[_Operation] = set()
+        self._inside: dict[object, int] = {}  # the thread of each block; to end one twice does no harm
         self._forks = 0
         self._open: weakref.WeakSet[SQLiteConnection] = weakref.WeakSet()
         self._left_open = False
@@ -60,28 +51,28 @@ class ForkGate:
                 "this process was forked while a ledger was read or written; fork outside of such blocks, or start the process "
                 "by the method spawn or forkserver; nothing was written"
             )
-        block = _Operation(threading.get_ident())
+        block, me = object(), threading.get_ident()
         try:
             with self._guard:
-                while self._forks and block.thread not in self._threads():
+                while self._forks and me not in self._inside.values():
                     self._changed.wait()
-                self._inside.add(block)
+                self._inside[block] = me
             yield
         finally:
             with self._guard:
-                self._inside.discard(block)  # a child that was forked within the block begins with none
+                self._inside.pop(block, None)  # a child that was forked within the block begins with none
                 self._changed.notify_all()
 
     def _threads(self) -> set[int]:
         """Return the threads that are in operations."""
-        return {block.thread for block in self._inside}
+        return set(self._inside.values())
 
     def leave(self) -> None:
         """Forget the operations of this thread, which an exception from a signal has broken off."""
         me = threading.get_ident()
         with self._guard:
-            for block in [each for each in self._inside if each.thread == me]:
-                self._inside.discard(block)
+            for block in [each for each, thread in self._inside.items() if thread == me]:
+                self._inside.pop(block, None)
             self._changed.notify_all()
 
     def add(self, connection: SQLiteConnection) -> None:

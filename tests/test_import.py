@@ -77,7 +77,7 @@ LONGEST_ROADS = {
     "Poisson, guarantee": (320, 40),
     "closed form, epsilon": (86, 22),
     "paper, shell": (519, 58),
-    "ledger, spend": (226, 31),
+    "ledger, spend": (228, 31),
     "page, epsilon": (179, 28),
 }
 """Functions and files of one answer, at most; whoever shortens a road lowers its limit."""

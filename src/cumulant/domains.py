@@ -428,7 +428,7 @@ class Checked:
 def listed(name: str, value: Any, items: str = "numbers, such as [2, 3]") -> list[Any]:
     """Return the items of any iterable but text, or raise an InputError of one sentence.
 
-    The caller checks the items one by one.
+    The caller checks the items one by one. Errors of an iterator pass: they belong to its owner, or to the handler of a signal.
 
     >>> listed("orders", range(2, 5))
     [2, 3, 4]
@@ -436,9 +436,10 @@ def listed(name: str, value: Any, items: str = "numbers, such as [2, 3]") -> lis
     try:
         if isinstance(value, str | bytes | Mapping):
             raise TypeError(f"{type(value).__name__} is not a list")
-        return list(value)
-    except Exception as error:  # the iterator may be the user's own
+        iterator = iter(value)
+    except TypeError as error:
         raise InputError(f"{name}={shown(value)} must be a list of {items}: {error}") from error
+    return list(iterator)
 
 
 _ZERO = Fraction(0)

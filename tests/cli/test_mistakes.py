@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -139,6 +140,72 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], line: str, said: str, colu
     assert "Traceback" not in err
     if column is not None:
         assert shown == [f"  {arguments[1]}", f"  {' ' * column}^"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "verify {name}",
+        "plot 'Gaussian(sigma=4)' --delta 1e-6 --out {name}.png",
+        "archive 'Gaussian(sigma=4)' --delta 1e-6 --out {name}",
+        "ledger export {ledger} --out {name}",
+        "ledger verify {ledger} --keys {name}",
+        "ledger verify {ledger} --receipts {name}",
+    ],
+)
+def test_a_name_that_no_file_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Some commands asked to report an unexpected OSError, others printed its number and the name twice."""
+    ledger, name = tmp_path / "budget.db", "n" * 300
+    assert app.answer(["ledger", "create", str(ledger), "a", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    capsys.readouterr()
+    assert app.answer(shlex.split(line.format(ledger=ledger, name=tmp_path / name))) == 2
+    said = capsys.readouterr().err
+    assert "ile name too long" in said
+    assert "unexpected" not in said
+    assert "Errno" not in said
+    assert said.count(name) < 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("verify /dev/zero", "/dev/zero is larger than 100 MB; name a smaller file"),
+        ("ledger verify {ledger} --receipts /dev/zero", "/dev/zero is larger than 100 MB; name a smaller file"),
+        ("ledger verify {ledger} --keys /dev/zero", "/dev/zero is larger than 1 MB; name a smaller file"),
+        ("ledger import {ledger}.copy /dev/zero", "a line of /dev/zero is longer than 10 MB"),
+    ],
+)
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there is no file without an end")
+def test_a_file_without_an_end_is_not_read_for_ever(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    """It ended with a MemoryError that was to be reported."""
+    ledger = tmp_path / "budget.db"
+    assert app.answer(["ledger", "create", str(ledger), "a", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    capsys.readouterr()
+    assert app.answer(shlex.split(line.format(ledger=ledger))) == 2
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+def test_memory_that_is_used_up_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(app, "_run_line", fail)
+    assert app.answer(["epsilon"]) == 1
+    assert (
+        capsys.readouterr().err == "error: there is not enough memory for this; ask for less, or name a smaller file\n"
+    )
+
+
+@pytest.mark.parametrize("line", ["ledger export budget.db x", "ledger upgrade budget.db 3", "verify a.json b.json"])
+def test_a_command_without_an_expression_speaks_of_none(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    assert app.answer(line.split()) == 2
+    said = capsys.readouterr().err
+    assert "unexpected extra argument" in said
+    assert "expression" not in said
 
 
 def test_the_table_is_long_enough() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import cumulant as cm
+from cumulant.ledger import writing
 from cumulant.web import connections, safety
 from cumulant.web.app import STATIC, application, without_folder
 from cumulant.web.questions import answer_question
@@ -328,6 +329,17 @@ def test_spending_needs_the_token_and_fits_the_budget(page: Client) -> None:
     assert page.get("/api/ledger/spend").status == 405  # nothing changes by GET
     again = [page.post("/api/ledger/spend", asked, authorization="Bearer secret") for _ in range(6)]
     assert [(status, found["seq"], found["replayed"]) for status, found in again] == [(200, receipt["seq"], True)] * 6
+
+
+def test_a_server_that_was_started_again_names_the_entry_that_was_charged(page: Client) -> None:
+    """The page could not tell a taken key from a mistake, took a new key and charged again."""
+    asked = {"account": "patients <2026>", "run": "Gaussian(sigma=50)", "key": "lost"}
+    receipt = page.post("/api/ledger/spend", asked, authorization="Bearer secret")[1]
+    writing._nonce.cache_clear()  # as in another process
+    status, found = page.post("/api/ledger/spend", asked, authorization="Bearer secret")
+    assert status == 400
+    assert found["receipt"] == receipt | {"replayed": True}
+    assert "was used for the same request by another process" in found["error"]
 
 
 def test_the_form_sends_a_key(page: Client) -> None:

@@ -238,7 +238,9 @@ def _usage(message: str, arguments: list[str]) -> str:
     command = next((each for each in arguments if not each.startswith("-")), "")
     said = " ".join(message.split()).rstrip(".?")
     see = f"see cumulant {command} --help" if command in names else "see cumulant --help"
+    called = load_command(command) if command in names else None
     if command == "ledger" and len(arguments) > 1 and arguments[0] == command and load_ledger_command(arguments[1]):
+        called = load_ledger_command(arguments[1])
         see = f"see cumulant ledger {arguments[1]} --help"
     turned = {"epsilon": "delta", "delta": "epsilon"}.get(command)
     if turned is not None and re.search(rf"[Nn]o such option:? '?--{command[:3]}", said):
@@ -256,6 +258,7 @@ def _usage(message: str, arguments: list[str]) -> str:
         said = f"no such option: {short[1]}; options are written out, such as --delta 1e-6"
     if (option := re.search(r"Invalid value for '(--[\w-]+)'.*integer", said)) is not None:
         said = f"{option[1]} must be a whole number, such as 60000 or 1000, without letters or commas"
-    if "unexpected extra argument" in said.lower():
+    expressions = any("EXPR" in str(each.metavar) for each in getattr(called, "params", ()))
+    if expressions and "unexpected extra argument" in said.lower():
         said += "; an expression is one argument, so put it in quotes"
     return f"{said}; {see}"

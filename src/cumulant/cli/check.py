@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from cumulant.cli.card import Card, patient, print_card
 from cumulant.cli.failures import ExitCode, reason
 from cumulant.cli.options import Accuracy, Explain, Json, Method, Quiet, Run
 from cumulant.errors import CumulantError, InputError
+from cumulant.input_files import read_text
 
 if TYPE_CHECKING:
     from cumulant.accounting.check import Check
@@ -334,6 +334,6 @@ def _fields(found: Guarantee, checked: Verification, lower: bool | None) -> dict
 
 def _read(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {reason(error)}; give a file that --json wrote") from error

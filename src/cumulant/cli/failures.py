@@ -12,6 +12,7 @@ from enum import IntEnum
 from io import TextIOWrapper
 
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
+from cumulant.input_files import brief_path
 
 # What the shell is told: one table of exit codes for all commands.
 
@@ -33,6 +34,9 @@ _WIDEST = 76
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors of a disk that has no space, or of a file that cannot be written any more."""
 
+_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
+"""Errors of the name of a file that a user gives: too long, a loop of links, or without permission."""
+
 _CODES = ((BudgetRefused, ExitCode.REFUSED), (LedgerBroken, ExitCode.BROKEN), (InputError, ExitCode.USAGE))
 
 
@@ -50,6 +54,11 @@ def run_guarded(work: Callable[[], int]) -> int:
         abandon_output()
         return ExitCode.NO
     except OSError as error:
+        if error.errno in _NAMES and error.filename is not None:
+            name = (
+                brief_path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else error.filename
+            )
+            return report_failure(f"{name} cannot be opened: {reason(error)}; name another file", ExitCode.USAGE)
         if error.errno not in _FULL:
             return report_failure(_unexpected(error), ExitCode.NO)
         abandon_output()
@@ -58,6 +67,8 @@ def run_guarded(work: Callable[[], int]) -> int:
         )
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except MemoryError:
+        return report_failure("there is not enough memory for this; ask for less, or name a smaller file", ExitCode.NO)
     except CumulantError as error:
         return report_failure(error, next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO))
     except Exception as error:

@@ -41,6 +41,7 @@ from cumulant.cli.ledger_options import (
     print_refusals,
 )
 from cumulant.errors import InputError, RelationError
+from cumulant.input_files import brief_path, lines_of
 from cumulant.output import open_output
 
 if TYPE_CHECKING:
@@ -631,7 +632,7 @@ def export_(
         with open_output(out, [*ledger.files(), *([] if keys is None else [keys])]) as file:
             count = write(file)
     except OSError as error:
-        raise InputError(f"{out} cannot be written: {error}") from error
+        raise InputError(f"{brief_path(out)} cannot be written: {reason(error)}") from error
     echo_json({"entries": count, "file": str(out)}) if as_json else typer.echo(f"{count} entries are in {out}.")
 
 
@@ -655,7 +656,7 @@ def import_(
 
     try:
         with file.open(encoding="utf-8") as lines:
-            verdict = open_ledger(url, keys, group=group).import_lines(lines)
+            verdict = open_ledger(url, keys, group=group).import_lines(lines_of(lines))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {reason(error)}") from error
     if as_json:

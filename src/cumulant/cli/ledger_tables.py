@@ -19,6 +19,7 @@ from cumulant.accounting.numbers import percent_used, rounded_up
 from cumulant.cli.failures import reason
 from cumulant.errors import InputError
 from cumulant.filters.amounts import Amounts
+from cumulant.input_files import read_text
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.entry import Entry, Receipt, printable
@@ -72,7 +73,7 @@ def receipts(place: Path, read: Callable[[str], Receipt]) -> list[Receipt]:
     """Read the receipts in a file, one on each line, or in all files of a directory."""
     try:
         files = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else [place]
-        lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [line for file in files for line in read_text(file).splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{place} cannot be read: {reason(error)}") from error
     if not lines:

@@ -15,6 +15,7 @@ from cumulant.cli.card import Card, Tone, patient, print_card
 from cumulant.cli.failures import ExitCode, reason
 from cumulant.cli.loop_card import group_by_relation, protected_group
 from cumulant.errors import InputError
+from cumulant.input_files import read_text
 
 if TYPE_CHECKING:
     from cumulant.accounting.check import Check
@@ -76,7 +77,7 @@ def read_words(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(read_text(file))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"{file} cannot be read: {reason(error)}; give a file with one JSON object") from None
     if not isinstance(found, dict):

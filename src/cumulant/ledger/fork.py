@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 
 from cumulant.errors import LedgerError
 
@@ -31,8 +31,10 @@ class ForkGate:
     """Lets operations on SQLite pass, and closes all connections before a fork."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside: dict[int, int] = {}  # how deep each thread is in operations
+        # Ctrl-C never breaks off the `with` of a lock of the interpreter half-way, but it may break off that of a Condition
+        self._guard = threading.RLock()
+        self._changed = threading.Condition(self._guard)
+        self._inside: dict[object, int] = {}  # the thread of each block; to end one twice does no harm
         self._forks = 0
         self._open: weakref.WeakSet[SQLiteConnection] = weakref.WeakSet()
         self._left_open = False
@@ -49,48 +51,57 @@ class ForkGate:
                 "this process was forked while a ledger was read or written; fork outside of such blocks, or start the process "
                 "by the method spawn or forkserver; nothing was written"
             )
-        me = threading.get_ident()
-        entered = False
+        block, me = object(), threading.get_ident()
         try:
-            with self._changed:
-                while self._forks and me not in self._inside:
+            with self._guard:
+                while self._forks and me not in self._inside.values():
                     self._changed.wait()
-                self._inside[me] = self._inside.get(me, 0) + 1
-                entered = True
+                self._inside[block] = me
             yield
         finally:
-            with self._changed if entered else nullcontext():
-                depth = self._inside.pop(me, 0) - 1  # a child that was forked within the block begins with none
-                if depth > 0:
-                    self._inside[me] = depth
-                else:
-                    self._changed.notify_all()
+            with self._guard:
+                self._inside.pop(block, None)  # a child that was forked within the block begins with none
+                self._changed.notify_all()
+
+    def _threads(self) -> set[int]:
+        """Return the threads that are in operations."""
+        return set(self._inside.values())
+
+    def leave(self) -> None:
+        """Forget the operations of this thread, which an exception from a signal has broken off."""
+        me = threading.get_ident()
+        with self._guard:
+            for block in [each for each, thread in self._inside.items() if thread == me]:
+                self._inside.pop(block, None)
+            self._changed.notify_all()
 
     def add(self, connection: SQLiteConnection) -> None:
         """Remember a connection of this thread."""
         connection.thread = threading.get_ident()
-        with self._changed:
+        with self._guard:
             self._open.add(connection)
 
     def before_fork(self) -> None:
         """Wait until no other thread is in an operation, then close every connection."""
         me = threading.get_ident()
-        with self._changed:
+        with self._guard:
             self._forks += 1
-            self._changed.wait_for(lambda: not self._inside.keys() - {me}, _PATIENCE)
-            # (a thread inside may also be opening a connection that is not remembered yet)
-            self._left_open = bool(self._inside)
+            self._left_open = True  # also if an exception from a signal ends this method early
+            self._changed.wait_for(lambda: not self._threads() - {me}, _PATIENCE)
+            inside = self._threads()
             for connection in list(self._open):
-                if connection.thread in self._inside:
+                if connection.thread in inside:
                     continue
                 connection.was_closed = True
                 with suppress(sqlite3.Error):
                     connection.close()
                 self._open.discard(connection)
+            # (a thread inside may also be opening a connection that is not remembered yet)
+            self._left_open = bool(inside)
 
     def after_fork_in_parent(self) -> None:
         """Let operations pass again."""
-        with self._changed:
+        with self._guard:
             self._forks -= 1
             self._changed.notify_all()
 

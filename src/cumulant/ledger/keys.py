@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
+from cumulant.input_files import MEGABYTE, read_text
 
 _LINE = re.compile(r"(hmac|ed25519|ed25519-public) ([A-Za-z0-9._-]{1,64}) ([0-9a-fA-F]{64,256})")
+
+_LARGEST_FILE = MEGABYTE
+"""Bytes of a file of keys; convention: thousands of keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Key:
         """Check that this key made the signature."""
         if self.kind == "hmac":
             return hmac.compare_digest(self.sign(digest).encode(), signature.encode("utf-8", "replace"))
-        curve = _ed25519()
+        curve, wrong = _ed25519(), _invalid_signature()
         public = (
             curve.Ed25519PublicKey.from_public_bytes(self.secret)
             if self.kind == "ed25519-public"
@@ -44,7 +48,7 @@ class Key:
         try:
             public.verify(bytes.fromhex(signature), digest.encode("ascii"))
             return True
-        except Exception:  # the package's own InvalidSignature, or text that is not hexadecimal
+        except (ValueError, wrong):  # text that is not hexadecimal, or not the signature
             return False
 
 
@@ -84,9 +88,12 @@ class Keys:
     def load(cls, path: str | Path) -> Keys:
         """Read the keys in a file."""
         try:
-            text = Path(path).read_text(encoding="ascii")
+            text = read_text(path, "ascii", _LARGEST_FILE)
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
-            raise InputError(f"the keys in {shown(str(path))} cannot be read: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"the keys in {shown(str(path))} cannot be read: {why}") from error
         return cls.read(text)
 
     @property
@@ -106,3 +113,9 @@ def _ed25519() -> Any:
     except ImportError:
         raise LedgerError("Ed25519 signatures need the package cryptography: pip install 'cumulant[sign]'") from None
     return ed25519
+
+
+def _invalid_signature() -> type[Exception]:
+    from cryptography.exceptions import InvalidSignature
+
+    return InvalidSignature

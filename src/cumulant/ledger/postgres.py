@@ -117,8 +117,12 @@ _POLICIES = (
     f"FROM pg_catalog.pg_policy WHERE polrelid = {_ENTRIES} AND polpermissive AND polcmd IN ('a', '*') ORDER BY polname"
 )
 """Policies that allow roles to insert entries, and the rows that each one allows."""
-_KIND = r"'(?:spend|hold|settle)'::text"
-_SPENDS = rf"\(kind = (?:{_KIND}|ANY \(ARRAY\[{_KIND}(?:, {_KIND})*\]\))\)"
+_KIND = "(?:spend|hold|settle)"
+_TEXT = f"'{_KIND}'::text"
+_IS_KIND = (
+    rf"\(kind = (?:{_TEXT}|ANY \(ARRAY\[{_TEXT}(?:, {_TEXT})*\]\)|ANY \('\{{{_KIND}(?:,{_KIND})*\}}'::text\[\]\))\)"
+)
+_SPENDS = rf"(?:{_IS_KIND}|\({_IS_KIND}(?: OR {_IS_KIND})+\))"
 _SPENDING = re.compile(rf"{_SPENDS}|\({_SPENDS} AND .*\)|\(.* AND {_SPENDS}\)", re.DOTALL)
 """A policy that allows spends, holds and settlements only, as the server spells it: it gives each operator parentheses, so what
 is joined by AND at an end of the outermost pair holds of every row."""
@@ -301,8 +305,10 @@ class PostgreSQL(Store):
     def _rollback(self, connection: _Session) -> None:
         try:
             connection.roll_back()
-        except Exception:  # the connection is gone, and with it the transaction
+        except BaseException as error:  # the connection is gone, and with it the transaction
             self.forget()
+            if not isinstance(error, _psycopg().Error):  # it came from the handler of a signal
+                raise
 
     def _check_writable(self) -> None:
         super()._check_writable()
@@ -371,7 +377,8 @@ class PostgreSQL(Store):
         for name, allowed in policies:
             if not _SPENDING.fullmatch(allowed):
                 return (
-                    f"the policy {printable(name)} lets roles insert other entries than spends, holds and settlements"
+                    f"the policy {printable(name)} may let roles insert other entries than spends, holds and settlements; "
+                    "this library makes no such policy"
                 )
         return None if security[0][0] else "the row security of the entries was disabled"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sqlite3
@@ -352,12 +353,15 @@ class SQLite(Store):
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         connection = self.connection(create=not accounts)
         with self._queue():
+            block = object()
             try:  # an exception from a signal may come as soon as the transaction has begun
+                self._local.block = block
                 self._run(connection, "BEGIN IMMEDIATE", ())
                 yield
                 self._run(connection, "COMMIT", ())
             except BaseException:
-                self._rollback(connection)
+                if getattr(self._local, "block", None) is block:  # an abandoned block may end while another one is open
+                    self._rollback(connection)
                 raise
             if self._is_outdated(connection):
                 raise UnknownOutcome(f"{self.path} was replaced by another file")
@@ -367,12 +371,21 @@ class SQLite(Store):
             if connection.in_transaction:  # a full disk has ended it already
                 connection.execute("ROLLBACK")
 
+    def abandon(self) -> None:
+        super().abandon()
+        self._release_abandoned()
+        GATE.leave()
+
+    def _release_abandoned(self) -> None:
+        """Free the lock of a block that a signal kept from being entered or left."""
+        abandoned: weakref.ref[_FileLock] | None = getattr(self._local, "lock", None)
+        if abandoned is not None and (old := abandoned()) is not None:
+            old.release()
+
     @contextmanager
     def _queue(self) -> Iterator[None]:
         """Take the lock file next to the ledger; the kernel frees it when its owner dies."""
-        abandoned: weakref.ref[_FileLock] | None = getattr(self._local, "lock", None)
-        if abandoned is not None and (old := abandoned()) is not None:
-            old.release()  # a signal came before its block was entered
+        self._release_abandoned()
         lock = _FileLock(self._lock_file())
         try:
             self._local.lock = weakref.ref(lock)
@@ -380,7 +393,10 @@ class SQLite(Store):
                 raise self._busy()
             yield
         finally:
-            lock.release()
+            try:
+                lock.release()
+            finally:
+                lock.release()  # Ctrl-C may have broken off the first call; a second one does no harm
 
     @property
     def _lock_path(self) -> Path:
@@ -407,7 +423,13 @@ class SQLite(Store):
     def _busy(self) -> LockTimeout:
         """Say who has held the lock for too long: the lock file, or that of SQLite itself."""
         files = [self._lock_path, self.path, self._side_path("-shm")]
-        owners = ", ".join(map(_describe_process, lock_owners(files))) or "its number cannot be seen from here"
+        found = lock_owners(files)
+        if found == [os.getpid()]:
+            return LockTimeout(
+                f"this process (pid {found[0]}) has held the lock of {self.path} for {LOCK_SECONDS:g} s, in another thread; "
+                "nothing was written; wait for that thread, or start the process again"
+            )
+        owners = ", ".join(map(_describe_process, found)) or "its number cannot be seen from here"
         return LockTimeout(
             f"another process has held the lock of {self.path} for {LOCK_SECONDS:g} s: {owners}; nothing was written; "
             "end that process, or ask again"
@@ -424,54 +446,68 @@ class _FileLock:
 
     The system call that waits knows no time-out, so a thread of its own makes it. A thread that waits in the kernel gets its
     turn in order; asking again and again does not.
+
+    Ctrl-C may raise an exception between any two steps. So each step of a release can be repeated, and only locks of the
+    interpreter are used, whose `with` is never broken off half-way; those of `threading.Event` may be.
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._guard, self._process = descriptor, threading.RLock(), os.getpid()
-        self._taken, self._released = threading.Event(), threading.Event()
-        self._waiting = False
+        self._guard, self._process = threading.RLock(), os.getpid()
+        self._turn = threading.Lock()
+        self._turn.acquire()
+        self._released = self._waiting = False
+        # unlike a number, which may be given again, it knows that it is closed as soon as it is
+        self._file = io.FileIO(descriptor, "r+")
 
     def take(self, seconds: float) -> bool:
         """Take the lock and return True; False if somebody else has it for so many seconds."""
         if fcntl is None:
             return True
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
             threading.Thread(target=self._wait, daemon=True).start()
-            return self._taken.wait(seconds)
+            return self._turn.acquire(timeout=seconds)
         except OSError as error:
             raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
 
     def _wait(self) -> None:
         with self._guard:
-            if self._released.is_set():
+            if self._released:
                 return
             self._waiting = True
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._give_turn()
+
+    def _give_turn(self) -> None:
         with self._guard:
             self._waiting = False
-            self._taken.set()
-            if self._released.is_set():
+            self._turn.release()
+            if self._released:
                 self._close()
 
     def release(self) -> None:
-        """Free the lock and close the file; a thread that still waits closes it when its turn comes."""
+        """Free the lock and close the file; a thread that still waits closes it when its turn comes.
+
+        A call that was broken off can be repeated.
+        """
         with self._guard:
-            if not self._released.is_set():
-                self._released.set()
-                if not self._waiting:
-                    self._close()
+            self._released = True
+            if not self._waiting:
+                self._close()
 
     def _close(self) -> None:
         try:
-            if fcntl is not None and self._process == os.getpid():  # a child must not free the lock of its parent
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
+            if not self._file.closed and fcntl is not None and self._process == os.getpid():
+                # a child must not free the lock of its parent, and one that another thread forked meanwhile has a copy
+                fcntl.flock(self._file, fcntl.LOCK_UN)
         finally:
-            os.close(self._descriptor)
+            self._file.close()
 
-    __del__ = release  # a signal may come before its owner can release it
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # it was made completely
+            self.release()  # a signal may come before its owner can release it
 
 
 def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> list[int]:

@@ -229,6 +229,16 @@ class Store(ABC):
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._run_all(connection, [(statement, values)])[0]
 
+    def abandon(self) -> None:
+        """End what an exception from a signal, such as Ctrl-C, has left open in this thread.
+
+        Blocks end by themselves if it comes within them, but not if it comes as they are entered or left.
+        """
+        self._local.within = None
+        owned: _OwnedConnection | None = getattr(self._local, "owned", None)
+        if owned is not None and owned.process == os.getpid():
+            self._rollback(owned.connection)
+
     # ---- schema
 
     def schema(self) -> int:

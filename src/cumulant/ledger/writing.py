@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Any
 
 from cumulant.curves.cache import recall
-from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
+from cumulant.errors import BudgetRefused, CumulantError, InputError, KeyConflict, LedgerBroken, LedgerError
 from cumulant.filters.filter import Tariff
 from cumulant.ledger.chain import ANY_CLOCK, TOLERANCE
 from cumulant.ledger.charge import Quote, quote
@@ -154,6 +154,10 @@ class Writer:
                         f"process with key {jobs[0].key!r}, or look it up in the history"
                     ) from error
                 time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
+            except BaseException as error:
+                if not isinstance(error, CumulantError):  # Ctrl-C must not keep the lock from others
+                    self.store.abandon()
+                raise
         raise AssertionError("unreachable")
 
     def _read_standings(self, jobs: Sequence[Job]) -> dict[str, Standing]:

@@ -5,6 +5,7 @@ They run in worker processes, so that they can be stopped.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +19,8 @@ from cumulant.accounting.risk import PRIOR, risk, share_text
 from cumulant.accounting.run import RunRecord
 from cumulant.calibrate import calibrate
 from cumulant.domains import DELTA, Exact
-from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, LedgerError
+from cumulant.errors import BudgetRefused, CumulantError, InputError, KeyConflict, LedgerBroken, LedgerError
+from cumulant.ledger.entry import Receipt
 from cumulant.notation import parse
 from cumulant.plotting.charts import CHARTS
 from cumulant.training.sgd import NoisySGD
@@ -196,7 +198,10 @@ def answer_question(kind: str, request: Mapping[str, Any]) -> tuple[int, dict[st
         return 200, QUESTIONS[kind](request)
     except CumulantError as error:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
-        return code, {"error": str(error), "position": getattr(error, "position", None)}
+        found = {"error": str(error), "position": getattr(error, "position", None)}
+        if isinstance(error, KeyConflict) and isinstance(error.receipt, Receipt):  # it was charged before
+            found["receipt"] = json.loads(error.receipt.to_json())
+        return code, found
     except MemoryError:
         return 413, {"error": "the question needs more memory than one question may have", "position": None}
     except Exception as error:

@@ -21,6 +21,7 @@ from selenium.webdriver.support.ui import Select
 
 import cumulant as cm
 from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+from cumulant.ledger import writing
 from cumulant.web.app import application
 from cumulant.web.workers import Workers
 from tests.web.server import Client, served
@@ -820,6 +821,18 @@ def test_accounts_that_are_not_shown_are_counted(page: Any) -> None:
     assert text(page, "#accounts > p") == "These are the first 1 of 300 accounts. cumulant ledger status shows all."
 
 
+LOST = """
+    const real = window.fetch;
+    window.fetch = async (...asked) => {
+      const answer = await real(...asked);
+      if (asked[0] !== "/api/ledger/spend") return answer;
+      window.fetch = real;
+      throw new TypeError("lost");
+    };
+"""
+"""Loses the answer to one spend; what the page asks beside it is answered."""
+
+
 def test_a_spend_whose_answer_was_lost_is_charged_once(page: Any) -> None:
     """The form sent no key, so that a click after a lost answer was a second charge."""
     page.find_element(By.ID, "show-ledger").click()
@@ -829,14 +842,34 @@ def test_a_spend_whose_answer_was_lost_is_charged_once(page: Any) -> None:
     before = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
     typed(page, "spend-run", "Gaussian(sigma=80)")
     typed(page, "token", "secret")
-    page.execute_script("""
-        const real = window.fetch;
-        window.fetch = async (...asked) => { await real(...asked); window.fetch = real; throw new TypeError("lost"); };
-    """)
+    page.execute_script(LOST)
     page.find_element(By.CSS_SELECTOR, "#spending button").click()
     until(page, "return /nothing is charged twice/.test(document.getElementById('receipt').textContent)")
     page.find_element(By.CSS_SELECTOR, "#spending button").click()
     until(page, "return /\"replayed\":true/.test(document.getElementById('receipt').textContent)")
+    until(page, f"return document.querySelectorAll('#history tbody tr').length > {before}")
+    time.sleep(0.5)
+    assert page.execute_script("return document.querySelectorAll('#history tbody tr').length") == before + 1
+
+
+def test_a_spend_whose_server_was_started_again_is_charged_once(page: Any) -> None:
+    """The page said that the key was taken and dropped it, so that the next click was a second charge."""
+    page.find_element(By.ID, "show-ledger").click()
+    until(page, "return document.querySelector('#accounts button')")
+    page.find_element(By.CSS_SELECTOR, "#accounts button").click()
+    until(page, "return document.querySelector('#history caption') && document.querySelector('#spenders caption')")
+    before = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
+    typed(page, "spend-run", "Gaussian(sigma=85)")
+    typed(page, "token", "secret")
+    page.execute_script(LOST)
+    page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    until(page, "return /nothing is charged twice/.test(document.getElementById('receipt').textContent)")
+    writing._nonce.cache_clear()  # as in another process
+    page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    until(page, "return /Receipt: /.test(document.getElementById('receipt').textContent)")
+    assert re.match(
+        r"An earlier click was charged, as entry \d+. Nothing was charged now. Receipt: ", said(page, "receipt")
+    )
     until(page, f"return document.querySelectorAll('#history tbody tr').length > {before}")
     time.sleep(0.5)
     assert page.execute_script("return document.querySelectorAll('#history tbody tr').length") == before + 1

@@ -138,10 +138,12 @@ const Book = (() => {
       verified += 1;
       by("verdict").textContent = "";
     } catch (error) {
-      const answered = error.status < 500 && error.status !== 429;
+      const answered = error.status < 500 && error.status !== 413 && error.status !== 429;
       if (answered) unanswered.delete(request);
-      say(answered ? error.error : `${error.error} (Click Spend again: it sends the same key, so nothing is charged twice.)`);
-      return;
+      if (error.receipt)  // an earlier click was charged, and the server that lost its answer was started again
+        say(`An earlier click was charged, as entry ${error.receipt.seq}. Nothing was charged now. Receipt: ${JSON.stringify(error.receipt)}`);
+      else say(answered ? error.error : `${error.error} (Click Spend again: it sends the same key, so nothing is charged twice.)`);
+      if (!error.receipt) return;
     } finally { charging = button.disabled = false; }
     await accounts();
     await Promise.all([spenders(), past()]);

@@ -412,7 +412,9 @@ class Sampler(ABC):
         with self._lock:
             own = self._count()
             theirs = not _covers(self._drawn_until, drawn) or (counted and not drawn)
-            if theirs and not _covers(drawn, self._drawn_until):  # another run: what both know counts twice, never too little
+            if theirs and not _covers(
+                drawn, self._drawn_until
+            ):  # another run: what both know counts twice, never too little
                 counted = self._whole_releases(counted) + self._whole_releases(own)
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
             if secret is None:

@@ -353,7 +353,7 @@ def test_false_alarms_about_two_bins(passes: int) -> None:
     assert all(stats.binom.sf(count - 1, loaders, 0.01) > 1e-4 for count in alarms.values()), alarms
 
 
-def permuted(rng: np.random.Generator, records: int, length: int, passes: int) -> list[list[int]]:
+def cut_passes(rng: np.random.Generator, records: int, length: int, passes: int) -> list[list[int]]:
     order = [rng.permutation(records).tolist() for _ in range(passes)]
     return [each[i : i + length] for each in order for i in range(0, records, length)]
 
@@ -369,9 +369,9 @@ def tossed(rng: np.random.Generator, records: int, rate: float, batches: int) ->
 @pytest.mark.parametrize(
     ("draw", "given", "records", "test"),
     [
-        (lambda rng: permuted(rng, 257, 256, 30), {"batch": 256}, 257, "overlap"),
-        (lambda rng: permuted(rng, 129, 64, 20), {"batch": 64}, 129, "overlap"),
-        (lambda rng: permuted(rng, 20, 19, 20), {"batch": 19}, 20, "overlap"),
+        (lambda rng: cut_passes(rng, 257, 256, 30), {"batch": 256}, 257, "overlap"),
+        (lambda rng: cut_passes(rng, 129, 64, 20), {"batch": 64}, 129, "overlap"),
+        (lambda rng: cut_passes(rng, 20, 19, 20), {"batch": 19}, 20, "overlap"),
         (lambda rng: chosen(rng, 2, 1, 10), {"sample": 1}, 2, "coverage"),
         (lambda rng: chosen(rng, 3, 2, 30), {"sample": 2}, 3, "coverage"),
         (lambda rng: chosen(rng, 1000, 1, 10), {"sample": 1}, 1000, "coverage"),
@@ -390,9 +390,9 @@ def test_false_alarms_where_counts_are_small(draw: Any, given: dict[str, Any], r
 def test_a_permutation_of_two_batches_that_comes_again_is_refuted() -> None:
     rng = np.random.default_rng(6)
     for records, length in ((257, 256), (20, 19), (20, 10)):
-        once = permuted(rng, records, length, 1)
+        once = cut_passes(rng, records, length, 1)
         assert conformance(once * 20, records, batch=length)["overlap"] < 1e-6
-    one, other = permuted(rng, 20, 10, 1)
+    one, other = cut_passes(rng, 20, 10, 1)
     assert conformance([one, other, other, one] * 10, 20, batch=10)["overlap"] < 1e-6
 
 

@@ -351,3 +351,57 @@ def test_false_alarms_about_two_bins(passes: int) -> None:
             if test in alarms:
                 alarms[test] += p <= 0.01
     assert all(stats.binom.sf(count - 1, loaders, 0.01) > 1e-4 for count in alarms.values()), alarms
+
+
+def cut_passes(rng: np.random.Generator, records: int, length: int, passes: int) -> list[list[int]]:
+    order = [rng.permutation(records).tolist() for _ in range(passes)]
+    return [each[i : i + length] for each in order for i in range(0, records, length)]
+
+
+def chosen(rng: np.random.Generator, records: int, size: int, batches: int) -> list[list[int]]:
+    return [rng.choice(records, size, replace=False).tolist() for _ in range(batches)]
+
+
+def tossed(rng: np.random.Generator, records: int, rate: float, batches: int) -> list[list[int]]:
+    return [np.flatnonzero(rng.random(records) < rate).tolist() for _ in range(batches)]
+
+
+@pytest.mark.parametrize(
+    ("draw", "given", "records", "test"),
+    [
+        (lambda rng: cut_passes(rng, 257, 256, 30), {"batch": 256}, 257, "overlap"),
+        (lambda rng: cut_passes(rng, 129, 64, 20), {"batch": 64}, 129, "overlap"),
+        (lambda rng: cut_passes(rng, 20, 19, 20), {"batch": 19}, 20, "overlap"),
+        (lambda rng: chosen(rng, 2, 1, 10), {"sample": 1}, 2, "coverage"),
+        (lambda rng: chosen(rng, 3, 2, 30), {"sample": 2}, 3, "coverage"),
+        (lambda rng: chosen(rng, 1000, 1, 10), {"sample": 1}, 1000, "coverage"),
+        (lambda rng: tossed(rng, 100, 0.001, 100), {"rate": 0.001}, 100, "size"),
+        (lambda rng: tossed(rng, 1000, 0.001, 10), {"rate": 0.001}, 1000, "coverage"),
+    ],
+)
+def test_false_alarms_where_counts_are_small(draw: Any, given: dict[str, Any], records: int, test: str) -> None:
+    """Loaders that draw what they say were refuted: most of them at the level 1e-4 in 0.3 % to 24 % of all cases."""
+    rng, loaders = np.random.default_rng(5), 1000
+    found = np.array([conformance(draw(rng), records, **given)[test] for _ in range(loaders)])
+    for level in (1e-2, 1e-3, 1e-4):
+        assert stats.binom.sf(np.sum(found < level) - 1, loaders, 1.5 * level) > 1e-3, level
+
+
+def test_a_permutation_of_two_batches_that_comes_again_is_refuted() -> None:
+    rng = np.random.default_rng(6)
+    for records, length in ((257, 256), (20, 19), (20, 10)):
+        once = cut_passes(rng, records, length, 1)
+        assert conformance(once * 20, records, batch=length)["overlap"] < 1e-6
+    one, other = cut_passes(rng, 20, 10, 1)
+    assert conformance([one, other, other, one] * 10, 20, batch=10)["overlap"] < 1e-6
+
+
+def test_two_records_that_take_turns_are_refuted() -> None:
+    assert conformance([[t % 2] for t in range(1000)], 2, 1)["coverage"] < 0.06
+    assert conformance([[0]] * 20, 2, 1)["coverage"] < 1e-5
+    assert conformance([[0, 1], []] * 20, 2, rate=0.5)["coverage"] == 1.0
+
+
+def test_too_few_draws_to_tell_how_even_they_are() -> None:
+    assert conformance([[t] for t in range(99)], 1000, 1)["coverage"] == 1.0
+    assert conformance([[t] for t in range(999)], 1000, 1)["coverage"] < 1e-3

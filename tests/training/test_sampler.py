@@ -463,6 +463,39 @@ def test_a_set_back_is_part_of_the_state_before_a_draw_comes_again(make: Any) ->
 
 
 @pytest.mark.parametrize("make", SAMPLERS)
+@pytest.mark.parametrize("secret", [False, True])
+def test_the_state_of_another_run_adds_its_draws(make: Any, secret: bool) -> None:
+    """The larger of both counts was taken: 11 draws instead of 21."""
+    other, sampler = make(), make()
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation=sampler.law.relation)
+    list(itertools.islice(other, 10))
+    list(itertools.islice(sampler, 10))
+    state = other.state_dict(secret=secret)
+    for _ in range(2):  # the second time nothing in it is new
+        sampler.load_state_dict(state)
+    next(iter(sampler))
+    assert sampler.accounted_run(mechanism) == mechanism @ sampler.law * sampler.releases(21)
+    assert "drawn" in state
+    older, state = make(), {**state, "counted": 10}
+    list(itertools.islice(older, 10))
+    del state["drawn"]  # as an earlier version saved it
+    older.load_state_dict(state)
+    assert older.accounted_run(mechanism) == mechanism @ sampler.law * sampler.releases(20)
+
+
+@pytest.mark.parametrize("make", SAMPLERS)
+def test_states_of_one_run_count_its_draws_once(make: Any) -> None:
+    sampler, resumed = make(), make()
+    mechanism = cm.Gaussian.from_clipping(norm=1, noise=2, relation=sampler.law.relation)
+    for _ in range(3):  # a younger state of the same run replaces an older one
+        list(itertools.islice(sampler, 10))
+        resumed.load_state_dict(sampler.state_dict())
+        sampler.load_state_dict(sampler.state_dict())
+    assert resumed.accounted_run(mechanism) == mechanism @ sampler.law * sampler.releases(30)
+    assert sampler.accounted_run(mechanism) == mechanism @ sampler.law * sampler.releases(30)
+
+
+@pytest.mark.parametrize("make", SAMPLERS)
 @pytest.mark.parametrize("again", [copy.copy, lambda sampler: pickle.loads(pickle.dumps(sampler))])
 def test_the_key_of_a_copy_has_drawn_nothing_yet(make: Any, again: Any) -> None:
     """Its state with the key missed the draws below the step: 0.894 was reported for three passes, which need 1.110."""

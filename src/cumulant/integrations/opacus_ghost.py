@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 import torch
+from opacus.layers.dp_rnn import DPGRU, DPLSTM, DPRNN, RNNLinear
 from opacus.utils.adaptive_clipping.adaptive_clipping_utils import DPTensorFastGradientAdaptiveClipping
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+from torch.autograd.function import BackwardCFunction
+from torch.distributed.fsdp import FSDPModule
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import tree_leaves
 
 from cumulant.errors import InputError
@@ -19,6 +23,41 @@ BACKWARD = {DPTensorFastGradientClipping.backward.__code__, DPTensorFastGradient
 
 CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 """The layers whose gradients Opacus computes from inputs that it pads with zeros."""
+
+ACCOUNTED_LAYERS: Mapping[type, Mapping[str, Any]] = {
+    torch.nn.Linear: {},
+    RNNLinear: {},  # the parts of DPLSTM, DPGRU and DPRNN; DPMultiheadAttention has parts of type Linear
+    **{kind: {"padding_mode": "zeros"} for kind in CONVOLUTIONS},
+    torch.nn.Embedding: {"max_norm": None, "sparse": False},
+    torch.nn.LayerNorm: {},
+    torch.nn.GroupNorm: {},
+    torch.nn.RMSNorm: {},
+    torch.nn.InstanceNorm1d: {},
+    torch.nn.InstanceNorm2d: {},
+    torch.nn.InstanceNorm3d: {},
+}
+"""Types of layers with the options that ghost clipping needs; tests compare their norms with gradients, record by record."""
+
+RECURRENT = (DPRNN, DPLSTM, DPGRU)
+"""The recurrent layers of Opacus; their parts are of type RNNLinear, whose weights they list as their own."""
+
+OWN_WEIGHTS = {"weight", "bias"}
+"""The names of the weights whose norms are computed for an accounted layer."""
+
+BACKWARD_OF_TORCH = ("torch.nn.", "torch.distributed.")
+"""Modules of torch whose functions in Python hide no weights: hooks of layers, and what gathers shards; read in torch 2.13."""
+
+CHANGED_RESULT = (
+    "a forward hook of {} may change its result, which ghost clipping does not see. Remove it, register it before "
+    "make_private if it only looks, or use grad_sample_mode='hooks'"
+)
+"""The refusal of a hook of an accounted layer; the norms are those of what the layer itself computed."""
+
+EXACT_ARITHMETIC = (
+    "ghost clipping assumes exact arithmetic: "
+    "where parts of a gradient nearly cancel, rounding can exceed the clipping norm"
+)
+"""The caveat of every run with ghost clipping: its second backward pass rounds anew, and no margin covers that."""
 
 CANCELLATION = 2.0**-16
 """Part of the sum of norms of places that is added to the norm of their sum; derived in `linear_norms`."""
@@ -47,16 +86,26 @@ class GhostClipping:
         self._uses: Counter[Any] = Counter()
         self._norms: list[Any] = []
         self._low: set[torch.dtype] = set()  # low precisions in which layers of this step computed
+        self._computed: dict[Any, list[Any]] = {}  # results of layers, as their forward pass left them
+        self._hooks: dict[Any, tuple[int, int]] = {}  # the first and the last forward hook of every layer
 
     def attach(self) -> None:
         """Count the uses of weights in every forward pass of every layer."""
-        check_padding(self._module)
+        check_layers(self._module)
         # of this module alone: the table of Opacus is one for all modules of the process
-        self._module.NORM_SAMPLERS = {**self._module.NORM_SAMPLERS, torch.nn.Linear: linear_norms}
+        own = {torch.nn.Linear: linear_norms, torch.nn.Embedding: embedding_norms}
+        self._module.NORM_SAMPLERS = {**self._module.NORM_SAMPLERS, **own}
         uses = self._uses
 
+        def note(layer: Any, given: Any, found: Any) -> None:
+            self._computed[layer] = versions(found)
+
         def count(layer: Any, given: Any, options: Any, found: Any) -> None:
+            unchanged = self._computed.pop(layer, None) == versions(found)
             if layer.training and torch.is_grad_enabled():
+                check_call(layer, given, options)
+                if not unchanged:
+                    raise InputError(CHANGED_RESULT.format(type(layer).__name__))
                 results, givens = tree_leaves(found), tree_leaves((given, options))
                 self._low |= low_precisions(results, givens)
                 inside = graph_uses(results, givens)
@@ -64,13 +113,20 @@ class GhostClipping:
                 uses.update({weight: number for weight, number in inside.items() if weight in own})
 
         for layer in self._module.iterate_submodules(self._module._module):
-            layer.register_forward_hook(count, with_kwargs=True)
+            if not isinstance(layer, RECURRENT):  # their parts count: a second count would hide a use outside
+                first = layer.register_forward_hook(note, prepend=True)
+                last = layer.register_forward_hook(count, with_kwargs=True)
+                self._hooks[layer] = first.id, last.id
 
     def check(self, norms: Any, loss: Any) -> None:
         """Refuse norms that do not bound the gradient of this loss."""
         losses, uses = loss.loss_per_sample, Counter(self._uses)
         self._uses.clear()
-        check_padding(self._module)
+        check_layers(self._module)
+        for layer, (first, last) in self._hooks.items():
+            found = list(layer._forward_hooks)
+            if (found[:1], found[-1:]) != ([first], [last]):
+                raise InputError(CHANGED_RESULT.format(type(layer).__name__))
         check_frequencies(self._module)
         if losses.shape != norms.shape:
             raise InputError(
@@ -89,6 +145,7 @@ class GhostClipping:
                 f"gradients are computed in {min(map(str, low))}, which rounds the sum of ghost clipping by more than a record "
                 "moves it. Keep weights of float32 and leave out torch.autocast, or use grad_sample_mode='hooks'"
             )
+        check_functions([losses])
         used = graph_uses([losses])
         if any(used[weight] > uses[weight] for weight in self._optimizer.params):
             raise InputError(
@@ -117,14 +174,79 @@ class GhostClipping:
             )
 
 
-def check_padding(module: Any) -> None:
-    """Refuse convolutions whose norms Opacus computes for another padding than the one they use."""
-    for layer in module.modules():
-        if isinstance(layer, CONVOLUTIONS) and layer.padding_mode != "zeros":
+def versions(found: Any) -> list[Any]:
+    """Return what tells the tensors in a result from others, and from themselves after a change in place."""
+    tensors = [each for each in tree_leaves(found) if isinstance(each, torch.Tensor)]
+    return [part for each in tensors for part in (id(each), each._version, each.grad_fn)]
+
+
+def layer_type(layer: Any) -> type:
+    """Return the type of a layer; of a shard, the type that it had before."""
+    return type(layer).__bases__[1] if isinstance(layer, FSDPModule) else type(layer)
+
+
+def check_layers(module: Any) -> None:
+    """Refuse layers whose norms are not known to be those of their gradients."""
+    if not getattr(module, "batch_first", True) or getattr(module, "force_functorch", False):
+        raise InputError("ghost clipping needs batch_first=True and force_functorch=False. Leave both out")
+    inside = getattr(module, "_module", module)
+    for name, layer in inside.named_modules():
+        kind, where = layer_type(layer), f" {name!r}" if name else ""
+        parts = layer.modules() if kind in RECURRENT else ()
+        shared = {weight for part in parts if type(part) is RNNLinear for weight in part.parameters()}
+        trained = {key: weight for key, weight in layer.named_parameters(recurse=False) if weight.requires_grad}
+        weights = {key for key, weight in trained.items() if weight not in shared}
+        if not weights:
+            continue
+        if kind not in ACCOUNTED_LAYERS or not weights <= OWN_WEIGHTS or "forward" in vars(layer):
             raise InputError(
-                f"{type(layer).__name__} has padding_mode={layer.padding_mode!r}, but Opacus computes norms of gradients for "
-                "zeros, so that ghost clipping does not bound them. Use padding_mode='zeros' or grad_sample_mode='hooks'"
+                f"ghost clipping does not know the gradient norms of the layer{where} of type {kind.__name__}. "
+                "Use grad_sample_mode='hooks'"
             )
+        for option, needed in ACCOUNTED_LAYERS[kind].items():
+            if getattr(layer, option) != needed:
+                raise InputError(
+                    f"ghost clipping does not know the gradient norms of the layer{where}: {kind.__name__} has "
+                    f"{option}={getattr(layer, option)!r}. Use {option}={needed!r} or grad_sample_mode='hooks'"
+                )
+
+
+def check_call(layer: Any, given: Any, options: Any) -> None:
+    """Refuse a call from which Opacus does not see everything that a gradient depends on."""
+    if len(given) != 1 or options or not isinstance(given[0], torch.Tensor):
+        raise InputError(
+            f"{layer_type(layer).__name__} was called with {len(given)} positional and {len(options)} named arguments. "
+            "Ghost clipping sees one tensor alone. Give that, or use grad_sample_mode='hooks'"
+        )
+
+
+def watch_packed(module: Any) -> None:
+    """Refuse packed sequences that a recurrent layer of Opacus sorts, in every forward pass."""
+    for layer in module.modules():
+        if isinstance(layer, RECURRENT):
+            layer.register_forward_pre_hook(check_packed)
+
+
+def check_packed(layer: Any, given: Any) -> None:
+    """Refuse packed sequences whose records were sorted: other layers have their gradients in another order."""
+    if any(isinstance(each, PackedSequence) and each.sorted_indices is not None for each in given):
+        raise InputError(
+            f"{type(layer).__name__} was given records that were sorted by length, and other layers have another order. "
+            "Opacus would clip parts of several records together. Sort every batch in the loader, and pack it with "
+            "enforce_sorted=True"
+        )
+
+
+def check_functions(results: Iterable[Any]) -> None:
+    """Refuse functions with a backward pass in Python: a weight that they use inside is not in the graph."""
+    for node in graph_nodes(results):
+        if isinstance(node, BackwardCFunction):
+            function = type(node)._forward_cls
+            if not function.__module__.startswith(BACKWARD_OF_TORCH):
+                raise InputError(
+                    f"{function.__name__} has its own backward pass, which may hide uses of weights from ghost clipping. "
+                    "Use grad_sample_mode='hooks'"
+                )
 
 
 def check_frequencies(module: Any) -> None:
@@ -186,6 +308,24 @@ def linear_norms(layer: Any, activations: Any, backprops: torch.Tensor) -> dict[
     if layer.bias is not None and layer.bias.requires_grad:
         found[layer.bias] = flows.sum(1).norm(dim=1) + margin * lengths.sum(1)
     return {weight: norms.to(backprops.dtype) for weight, norms in found.items()}
+
+
+def embedding_norms(layer: Any, activations: Any, backprops: torch.Tensor) -> dict[Any, torch.Tensor]:
+    """Return bounds on the norms of the gradients of one embedding, for each record.
+
+    The gradient of a token's row is the sum of what flows back to its places. Float64 adds it up, with the margin of
+    `linear_norms` for tokens that come more than once.
+    """
+    tokens, (records, *_, width) = activations[0], backprops.shape
+    flows = backprops.reshape(tokens.numel(), width).double()
+    owners = torch.arange(records, device=tokens.device).repeat_interleave(tokens.numel() // max(1, records))
+    pairs, places = torch.unique(owners * layer.num_embeddings + tokens.flatten(), return_inverse=True)
+    sums = flows.new_zeros(len(pairs), width).index_add(0, places, flows)
+    lengths = flows.new_zeros(len(pairs)).index_add(0, places, flows.norm(dim=1))
+    repeated = torch.bincount(places, minlength=len(pairs)) > 1
+    rows = sums.norm(dim=1) + CANCELLATION * lengths * repeated
+    squares = flows.new_zeros(records).index_add(0, pairs // layer.num_embeddings, rows**2)
+    return {layer.weight: squares.sqrt().to(backprops.dtype)} if layer.weight.requires_grad else {}
 
 
 def _outer_norms(flows: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:

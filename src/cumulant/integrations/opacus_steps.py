@@ -21,7 +21,13 @@ from torch.distributed.fsdp import FSDPModule
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from cumulant.errors import CumulantError, InputError
-from cumulant.integrations.opacus_ghost import GhostClipping, check_frequencies, clipping_loss
+from cumulant.integrations.opacus_ghost import (
+    EXACT_ARITHMETIC,
+    GhostClipping,
+    check_frequencies,
+    clipping_loss,
+    watch_packed,
+)
 from cumulant.integrations.opacus_loading import STATE_BYTES, Draw, Draws, DrawsAndSteps, generator_state
 from cumulant.integrations.opacus_weights import Weights, checksums, params
 
@@ -146,6 +152,7 @@ class AccountedSteps:
         """Wrap the methods of the optimizer, and of the module where that one clips."""
         optimizer, module = self._optimizer, self._module
         check_frequencies(module)
+        watch_packed(module)
         if self._ghost is not None:  # fast gradient clipping and ghost clipping
             self._ghost.attach()
             module.get_norm_sample = self._seeing_norms(module.get_norm_sample, self._ghost)
@@ -210,6 +217,7 @@ class AccountedSteps:
             loss = clipping_loss(sys._getframe(1))
             if loss is not None:  # else somebody only looks
                 ghost.check(found, loss)
+                self.notice(EXACT_ARITHMETIC)
                 self._normed, self._sums = (found.detach(), float(self._module.max_grad_norm)), None
                 self._check_weight_hooks()
             return found

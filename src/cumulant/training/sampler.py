@@ -377,7 +377,8 @@ class Sampler(ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: with its key bit for bit, without it by a new key.
 
-        A key that several processes share must be in the state.
+        A key that several processes share must be in the state. If this sampler and the state each know draws that the other
+        does not know, the draws of both count.
 
         >>> sampler = FixedSizeSampler(population=100, sample=5, steps=2)
         >>> before = [sampler.draw(step) for step in (3, 4)]
@@ -409,10 +410,16 @@ class Sampler(ABC):
                 "secrets.token_bytes(32), send it to all processes, and put its text key.hex() into the state"
             )
         with self._lock:
+            own = self._count()
+            theirs = not _covers(self._drawn_until, drawn) or (counted and not drawn)
+            if theirs and not _covers(
+                drawn, self._drawn_until
+            ):  # another run: what both know counts twice, never too little
+                counted = self._whole_releases(counted) + self._whole_releases(own)
             self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
             if secret is None:
                 counted = self._counted_for_another_key(counted, step)
-            self._step, self._earlier = step, max(counted, self._count())
+            self._step, self._earlier = step, max(counted, own)
             self._key_start = step if secret is None else start
             self._restart_count(step)
             self._repeated = self._repeated or bool(state.get("repeated"))
@@ -457,6 +464,11 @@ class Sampler(ABC):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self._sizes().items())
         return f"{type(self).__name__}(population={self._population}, {sizes}, steps={self._steps})"  # never the key
+
+
+def _covers(known: Mapping[str, int], drawn: Mapping[str, int]) -> bool:
+    """Check that known draws of every key reach as far as these draws do."""
+    return all(known.get(mark, 0) >= until for mark, until in drawn.items())
 
 
 class FixedSizeSampler(Sampler):

@@ -106,6 +106,7 @@ def test_masses_and_means_of_many_types() -> None:
 def test_what_types_cannot_count_goes_to_blocks() -> None:
     assert type_work(of(cm.Gaussian(sigma=1)), 4, 2) == math.inf
     assert type_work(of(FINITE["yes or no"]), 4, 1) == math.inf
+    assert type_work(of(cm.DiscreteGaussian(sigma="87.28")), 96, 54) == math.inf  # no float holds the number of types
     assert type_work(of(cm.PureDP(100)), 50, 20) == math.inf  # no float holds the largest ratio
     assert type_work(of(FINITE["yes or no"]), 100, 10) == 101 * 11 <= MOST_WORK
     assert type_work(of(FINITE["four answers"]), 2000, 50) > MOST_WORK

@@ -30,14 +30,15 @@ LARGEST_LOG = 500.0
 
 
 def type_work(loss: Loss, steps: int, picks: int) -> float:
-    """Return the number of types times that of splits of the picks; inf where the ratios of a step are not few."""
+    """Return the number of types times that of splits of the picks; inf where it is too much, or the ratios are not few."""
     if loss.smooth or not 1 < picks < steps <= MOST_STEPS or picks * steps > MOST_BINOMIALS:
         return math.inf
     x = loss.atoms()[0]
     if not x.size or picks * float(np.abs(x).max()) > LARGEST_LOG:
         return math.inf
     many = x.size + (loss.equal > 0) + (loss.leak > 0)
-    return float(math.comb(steps + many - 1, many - 1) * math.comb(picks + many - 1, many - 1))
+    work = math.comb(steps + many - 1, many - 1) * math.comb(picks + many - 1, many - 1)
+    return float(work) if work <= MOST_WORK else math.inf
 
 
 @lru_cache(maxsize=16)

@@ -557,6 +557,76 @@ def test_a_weight_of_a_recurrent_layer_that_a_function_uses_too() -> None:
     refused(made, "a weight is used outside of its layer", lambda: train(made))
 
 
+class Tied(torch.nn.Module):
+    """A linear layer and a norm that share a bias, which Opacus notices in the other order alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = Linear(8, 3), torch.nn.LayerNorm(3)
+        self.norm.bias = self.linear.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.linear(x)
+        return found + self.norm(found) * x[:, :1]
+
+
+def test_layers_that_share_a_weight() -> None:
+    """A record moved the sum by 39 norms."""
+    with pytest.raises(cm.InputError, match="'norm' of type LayerNorm shares a weight with another layer"):
+        ghost(Tied())
+
+
+class Part(torch.nn.Module):
+    """A layer that runs a second time, on some of the records."""
+
+    def __init__(self, layer: Any, use: Callable[[Any, torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.layer, self.use = layer, use
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found, again = self.use(self.layer, x), self.use(self.layer, x[1:])
+        return found + torch.nn.functional.pad(again, (0, 0, 1, 0))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part(torch.nn.Conv1d(1, 1, 6), lambda layer, x: layer(x[:, None])[:, 0]),
+        Part(DPGRU(8, 3, batch_first=True), lambda layer, x: layer(x[:, None])[0][:, 0]),
+    ],
+)
+def test_a_layer_that_runs_on_some_of_the_records(part: Any) -> None:
+    """Opacus takes its first row for the first record: a record moved the sum by 22 norms."""
+    made = ghost(part)
+    refused(made, "was given 15 rows for 16 records", lambda: train(made))
+
+
+def test_an_input_that_changes_in_place() -> None:
+    """Autograd has a copy, and Opacus the changed tensor: a record moved the sum by 18 norms."""
+
+    class Clamped(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = Linear(8, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x.clone()
+            found: torch.Tensor = self.linear(x) * 1.0
+            x.clamp_(max=0.5)
+            return found
+
+    made = ghost(Clamped())
+    with torch.autograd.graph.saved_tensors_hooks(lambda each: each.clone(), lambda each: each):
+        refused(made, "was changed in place after the layer had used it", lambda: train(made))
+
+
+@pytest.mark.parametrize("mode", ["ghost", "hooks"])
+def test_that_rows_are_records_is_said(mode: str) -> None:
+    """Rows in another order, or of places instead of records, look like rows of records."""
+    engine, *_ = ghost(Linear(8, 3), grad_sample_mode=mode)
+    assert any("rows were taken for records" in each for each in engine.accountant.caveats)
+
+
 def test_a_weight_that_a_function_uses_too() -> None:
     made = ghost(Shared())
     refused(made, "a weight is used outside of its layer", lambda: train(made))

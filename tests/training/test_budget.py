@@ -330,3 +330,9 @@ def test_a_forked_process_begins_the_next_pass(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(os, "getpid", lambda: -1)
     budget.allow(plan)
     assert charged(budget) == 2
+
+
+def test_a_step_that_no_budget_allows() -> None:
+    """An output that one of two data sets never has with probability 0.9."""
+    step = cm.from_masses(["0.9", "0.1"], ["1", "0"])
+    assert cm.training.Budget(1, "0.01").most(step) == 0

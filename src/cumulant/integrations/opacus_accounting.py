@@ -43,6 +43,7 @@ CAVEATS = (
     "noise was added in floating point: the guarantee is for ideal noise",
     "clipping was computed in float32: norms may exceed the bound by rounding",
     "the number of gradients in a step was compared with the records that were drawn for it, not their contents",
+    "rows were taken for records: row i of what a layer is given must be of record i of the batch",
     "only weights of the module were watched: whatever else was trained on these records is not covered",
 )
 PUBLIC_SIZES = "the number of records, the length of the loader and the expected batch size are public"

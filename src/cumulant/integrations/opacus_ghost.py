@@ -88,6 +88,8 @@ class GhostClipping:
         self._low: set[torch.dtype] = set()  # low precisions in which layers of this step computed
         self._computed: dict[Any, list[Any]] = {}  # results of layers, as their forward pass left them
         self._hooks: dict[Any, tuple[int, int]] = {}  # the first and the last forward hook of every layer
+        self._rows: dict[int, str] = {}  # numbers of rows that layers of this step were given, each with a layer
+        self._givens: list[tuple[Any, int]] = []  # inputs of layers with their versions
 
     def attach(self) -> None:
         """Count the uses of weights in every forward pass of every layer."""
@@ -106,17 +108,26 @@ class GhostClipping:
                 check_call(layer, given, options)
                 if not unchanged:
                     raise InputError(CHANGED_RESULT.format(type(layer).__name__))
+                if not isinstance(layer, RNNLinear):  # it sees fewer records where sequences have ended
+                    self._rows[len(given[0])] = layer_type(layer).__name__
+                self._givens.append((given[0].detach(), given[0]._version))  # Opacus keeps this alias, too
                 results, givens = tree_leaves(found), tree_leaves((given, options))
                 self._low |= low_precisions(results, givens)
                 inside = graph_uses(results, givens)
                 own = dict.fromkeys(layer.parameters())
                 uses.update({weight: number for weight, number in inside.items() if weight in own})
 
+        def count_records(layer: Any, given: Any) -> None:
+            if layer.training and torch.is_grad_enabled():
+                self._rows[recurrent_records(layer, given[0])] = type(layer).__name__
+
         for layer in self._module.iterate_submodules(self._module._module):
             if not isinstance(layer, RECURRENT):  # their parts count: a second count would hide a use outside
                 first = layer.register_forward_hook(note, prepend=True)
                 last = layer.register_forward_hook(count, with_kwargs=True)
                 self._hooks[layer] = first.id, last.id
+            else:
+                layer.register_forward_pre_hook(count_records)
 
     def check(self, norms: Any, loss: Any) -> None:
         """Refuse norms that do not bound the gradient of this loss."""
@@ -133,6 +144,7 @@ class GhostClipping:
                 f"the loss has the shape {tuple(losses.shape)}, but ghost clipping scales one number for each of "
                 f"{norms.numel()} records. Give a criterion that returns one number for each record"
             )
+        self._check_inputs(norms.numel())
         if loss.loss_reduction != self._module.loss_reduction:
             raise InputError(
                 f"the criterion has loss_reduction={loss.loss_reduction!r}, but norms were computed for "
@@ -152,6 +164,22 @@ class GhostClipping:
                 "a weight is used outside of its layer, as by a penalty or another layer that shares it. Ghost clipping does "
                 "not see that part of its gradient. Use grad_sample_mode='hooks'"
             )
+
+    def _check_inputs(self, records: int) -> None:
+        """Refuse layers that had another number of rows than there are records, or inputs that changed after their use."""
+        rows, givens, self._rows, self._givens = self._rows, self._givens, {}, []
+        for number, layer in rows.items():
+            if number != records:
+                raise InputError(
+                    f"{layer} was given {number} rows for {records} records. Ghost clipping takes row i for record i. "
+                    "Give it every record once, or use grad_sample_mode='hooks'"
+                )
+        for given, version in givens:
+            if given._version != version:
+                raise InputError(
+                    "the input of a layer was changed in place after the layer had used it. Ghost clipping computes norms "
+                    "from it. Copy it first, or use grad_sample_mode='hooks'"
+                )
 
     def _check_fresh(self) -> None:
         """Refuse norms of an earlier batch, and weights without a norm."""
@@ -190,12 +218,18 @@ def check_layers(module: Any) -> None:
     if not getattr(module, "batch_first", True) or getattr(module, "force_functorch", False):
         raise InputError("ghost clipping needs batch_first=True and force_functorch=False. Leave both out")
     inside = getattr(module, "_module", module)
+    owners: dict[Any, Any] = {}
     for name, layer in inside.named_modules():
         kind, where = layer_type(layer), f" {name!r}" if name else ""
         parts = layer.modules() if kind in RECURRENT else ()
         shared = {weight for part in parts if type(part) is RNNLinear for weight in part.parameters()}
         trained = {key: weight for key, weight in layer.named_parameters(recurse=False) if weight.requires_grad}
         weights = {key for key, weight in trained.items() if weight not in shared}
+        if any(owners.setdefault(trained[key], layer) is not layer for key in weights):
+            raise InputError(
+                f"the layer{where} of type {kind.__name__} shares a weight with another layer, and ghost clipping sees the "
+                "gradient of one. Use grad_sample_mode='hooks'"
+            )
         if not weights:
             continue
         if kind not in ACCOUNTED_LAYERS or not weights <= OWN_WEIGHTS or "forward" in vars(layer):
@@ -220,6 +254,13 @@ def check_call(layer: Any, given: Any, options: Any) -> None:
         )
 
 
+def recurrent_records(layer: Any, given: Any) -> int:
+    """Return the number of records that a recurrent layer of Opacus was given."""
+    if isinstance(given, PackedSequence):
+        return int(given.batch_sizes[0])
+    return int(given.shape[0 if layer.batch_first else 1])
+
+
 def watch_packed(module: Any) -> None:
     """Refuse packed sequences that a recurrent layer of Opacus sorts, in every forward pass."""
     for layer in module.modules():
@@ -232,8 +273,8 @@ def check_packed(layer: Any, given: Any) -> None:
     if any(isinstance(each, PackedSequence) and each.sorted_indices is not None for each in given):
         raise InputError(
             f"{type(layer).__name__} was given records that were sorted by length, and other layers have another order. "
-            "Opacus would clip parts of several records together. Sort every batch in the loader, and pack it with "
-            "enforce_sorted=True"
+            "Opacus would clip parts of several records together. Sort every batch in the loader, not in the model, and "
+            "pack it with enforce_sorted=True"
         )
 
 

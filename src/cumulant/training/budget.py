@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -198,7 +199,8 @@ class Budget:
             if isinstance(step, NoisySGD) and step.schedule is not None and count > step.total_steps:
                 return False
             run = step.after(count) if isinstance(step, NoisySGD) else step * count
-            return Fraction(run.epsilon(self._delta)) <= self._epsilon
+            reached = run.epsilon(self._delta)
+            return reached < math.inf and Fraction(reached) <= self._epsilon
 
         return largest_integer(fits)
 

@@ -607,10 +607,8 @@ def instance(number: int, limit: int = 0, laws: tuple[str, ...] = ()) -> tuple[s
     except Exception as error:  # whatever else it raises is a fault
         faults.append(f"raises {type(error).__name__} in {name!r}: {error}")
     taken = time.process_time() - start
-    if limit and outcome != "hang" and taken > limit + 1:
-        faults.append(f"took {taken:.1f} s, the last in {name!r}")
-    elif limit and outcome != "hang" and taken > limit / LIMITS_PER_SLOW:
-        faults.append(f"{SLOW}{taken:.1f} s, the last in {name!r}")
+    if limit and outcome != "hang" and taken > limit / LIMITS_PER_SLOW:
+        faults.append(f"{'took ' if taken > limit + 1 else SLOW}{taken:.1f} s, the last in {name!r}")
     return outcome, [f"{number}: {run}: {fault}" for fault in faults]
 
 

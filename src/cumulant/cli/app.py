@@ -239,8 +239,9 @@ def _usage(message: str, arguments: list[str]) -> str:
     said = " ".join(message.split()).rstrip(".?")
     see = f"see cumulant {command} --help" if command in names else "see cumulant --help"
     called = load_command(command) if command in names else None
-    if command == "ledger" and len(arguments) > 1 and arguments[0] == command and load_ledger_command(arguments[1]):
-        called = load_ledger_command(arguments[1])
+    inner = load_ledger_command(arguments[1]) if arguments[:1] == ["ledger"] and len(arguments) > 1 else None
+    if inner is not None:
+        called = inner
         see = f"see cumulant ledger {arguments[1]} --help"
     turned = {"epsilon": "delta", "delta": "epsilon"}.get(command)
     if turned is not None and re.search(rf"[Nn]o such option:? '?--{command[:3]}", said):

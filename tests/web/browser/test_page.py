@@ -833,18 +833,24 @@ LOST = """
 """Loses the answer to one spend; what the page asks beside it is answered."""
 
 
-def test_a_spend_whose_answer_was_lost_is_charged_once(page: Any) -> None:
-    """The form sent no key, so that a click after a lost answer was a second charge."""
+def spend_and_lose(page: Any, run: str) -> int:
+    """Spend, lose the answer, and return the number of entries before."""
     page.find_element(By.ID, "show-ledger").click()
     until(page, "return document.querySelector('#accounts button')")
     page.find_element(By.CSS_SELECTOR, "#accounts button").click()
     until(page, "return document.querySelector('#history caption') && document.querySelector('#spenders caption')")
-    before = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
-    typed(page, "spend-run", "Gaussian(sigma=80)")
+    before: int = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
+    typed(page, "spend-run", run)
     typed(page, "token", "secret")
     page.execute_script(LOST)
     page.find_element(By.CSS_SELECTOR, "#spending button").click()
     until(page, "return /nothing is charged twice/.test(document.getElementById('receipt').textContent)")
+    return before
+
+
+def test_a_spend_whose_answer_was_lost_is_charged_once(page: Any) -> None:
+    """The form sent no key, so that a click after a lost answer was a second charge."""
+    before = spend_and_lose(page, "Gaussian(sigma=80)")
     page.find_element(By.CSS_SELECTOR, "#spending button").click()
     until(page, "return /\"replayed\":true/.test(document.getElementById('receipt').textContent)")
     until(page, f"return document.querySelectorAll('#history tbody tr').length > {before}")
@@ -854,16 +860,7 @@ def test_a_spend_whose_answer_was_lost_is_charged_once(page: Any) -> None:
 
 def test_a_spend_whose_server_was_started_again_is_charged_once(page: Any) -> None:
     """The page said that the key was taken and dropped it, so that the next click was a second charge."""
-    page.find_element(By.ID, "show-ledger").click()
-    until(page, "return document.querySelector('#accounts button')")
-    page.find_element(By.CSS_SELECTOR, "#accounts button").click()
-    until(page, "return document.querySelector('#history caption') && document.querySelector('#spenders caption')")
-    before = page.execute_script("return document.querySelectorAll('#history tbody tr').length")
-    typed(page, "spend-run", "Gaussian(sigma=85)")
-    typed(page, "token", "secret")
-    page.execute_script(LOST)
-    page.find_element(By.CSS_SELECTOR, "#spending button").click()
-    until(page, "return /nothing is charged twice/.test(document.getElementById('receipt').textContent)")
+    before = spend_and_lose(page, "Gaussian(sigma=85)")
     writing._nonce.cache_clear()  # as in another process
     page.find_element(By.CSS_SELECTOR, "#spending button").click()
     until(page, "return /Receipt: /.test(document.getElementById('receipt').textContent)")
